@@ -1,0 +1,1 @@
+"""Cutting signatures into bounded blocks."""

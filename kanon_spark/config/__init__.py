@@ -1,0 +1,1 @@
+"""Configuration: pydantic models, loader, pre-flight."""

@@ -1,0 +1,1 @@
+"""Session, stages and the runner."""

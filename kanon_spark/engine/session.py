@@ -1,0 +1,82 @@
+"""The Spark session: found or built, with the settings our plans rely on. The only room that may touch the JVM."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kanon_spark.errors import PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Defaults differ between Spark 3.5 and 4.x, and casts, hashes and dates must mean the same everywhere.
+REQUIRED: dict[str, str] = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+
+LOCAL: dict[str, str] = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.log.level": "ERROR",
+}
+
+
+def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None) -> "SparkSession":
+    """The active session (a notebook's, spark-submit's), else a local one. Settings our plans rely on are set on it."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise PlatformError("pyspark is not installed", fix="pip install 'kanon-spark[spark]'") from error
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        builder: Any = SparkSession.builder.appName(app)
+        # Under spark-submit the master is already chosen, and our local defaults must not override it.
+        submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+        if not submitted:
+            _require_java()
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            for key, value in LOCAL.items():
+                builder = builder.config(key, value)
+        for key, value in (extra or {}).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+    for key, value in REQUIRED.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def _require_java() -> None:
+    """Spark's own message for a missing Java is a stack trace; ours says what to do."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return
+    if shutil.which("java") is None:
+        raise PlatformError(
+            "no Java was found (neither JAVA_HOME nor `java` on the PATH); Spark 4 needs Java 17 or 21",
+            where="java",
+            fix="install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then run `kanon doctor`",
+        )
+
+
+def is_connect(spark: "SparkSession") -> bool:
+    """True for a Spark Connect session, which has no JVM at hand."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_local(spark: "SparkSession") -> bool:
+    """True where driver and executors share one machine and file system."""
+    return str(spark.conf.get("spark.master", "") or "").startswith("local")
+
+
+def set_job_description(spark: "SparkSession", text: str) -> None:
+    """Name the jobs that follow in the Spark UI (Spark Connect has no such call)."""
+    if not is_connect(spark):
+        spark.sparkContext.setJobDescription(text)

@@ -1,0 +1,1 @@
+"""Array-encoded generalization trees and their builders."""

@@ -1,0 +1,1 @@
+"""Reading sources and publishing releases."""

@@ -1,0 +1,1 @@
+"""Spark-free inner loops on numpy arrays."""

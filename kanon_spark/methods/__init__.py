@@ -1,0 +1,1 @@
+"""Anonymization methods over shared kernels."""

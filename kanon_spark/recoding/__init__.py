@@ -1,0 +1,1 @@
+"""Classes to published tuples, and back onto the rows."""

@@ -1,0 +1,1 @@
+"""Manifest, lock and housekeeping of releases."""

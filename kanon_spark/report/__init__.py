@@ -1,0 +1,1 @@
+"""Console and HTML reports."""

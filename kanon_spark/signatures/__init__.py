@@ -1,0 +1,1 @@
+"""Rows to integer-coded, counted signatures."""

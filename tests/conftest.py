@@ -1,0 +1,51 @@
+"""Fixtures shared by all lanes. One Spark session serves the whole suite: starting one costs seconds."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Workers must use this interpreter, and the compiled kernels must be cached where every worker finds them.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The suite's only Spark session, small and quiet."""
+    from kanon_spark.engine.session import get_spark
+
+    home = tmp_path_factory.mktemp("spark")
+    session = get_spark(
+        "kanon-tests",
+        extra={
+            "spark.master": "local[2]",
+            "spark.driver.memory": "2g",
+            "spark.sql.shuffle.partitions": "2",  # tiny tables: more partitions are only overhead
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.warehouse.dir": str(home / "warehouse"),
+            "spark.local.dir": str(home / "local"),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    """The checkout's root."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared(repo: Path) -> Path:
+    """The folder with Adult beside the checkout, where there is one; tests that need it skip without it."""
+    folder = repo.parent / "shared"
+    if os.environ.get("CI") or not (folder / "data" / "adult.csv").exists():
+        pytest.skip("the Adult table is not beside this checkout (or this is CI)")
+    return folder
