@@ -1,0 +1,473 @@
+"""Make a partition into classes cheaper: free a neighbourhood, solve it again in many orders, keep the best; then steal.
+
+Idea (polish): the worst placed of a few random signatures names a neighbourhood, the classes nearest to it; their members
+are freed, the closed groups among them listed, and closed in several jittered orders of loss. Whatever is not dearer is
+kept, so that equal solutions drift and open new ways. Idea (steal): a cheap group that no class uses can be filled with
+rows that dearer classes can spare.
+
+Cost: one round is a listing over a few hundred signatures. Rounds are fixed by the caller as a function of the size,
+never by the clock, and the random numbers are seeded: the same input gives the same classes.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from kanon_spark.kernels.lattice import _class_table, _close, joined_cost
+from kanon_spark.kernels.listing import _list_groups, list_groups, search_order
+from kanon_spark.kernels.problem import Problem
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+_TRIES = 16  # jittered orders per round
+
+
+def polish(problem: Problem, class_of: Ints, *, target: Floats, rounds: int, seed: int) -> Ints:
+    """Improve the classes for a fixed number of rounds; classes never fall under k, the loss never rises.
+
+    Args:
+        problem: Signatures and trees.
+        class_of: Class of each signature (FREE ones stay out).
+        target: A lower bound of each signature's loss: those far above theirs are looked at first.
+        rounds: Neighbourhoods to try.
+        seed: Seed of the random choices.
+    """
+    if rounds <= 0 or class_of.max(initial=-1) < 1:
+        return class_of
+    forest = problem.forest
+    near = (10, 60) if problem.k < 30 else (5, 30)
+    return _polish(  # type: ignore[no-any-return]
+        class_of.copy(),
+        problem.codes,
+        problem.rows,
+        problem.persons,
+        problem.k,
+        target,
+        rounds,
+        seed,
+        near[0],
+        near[1],
+        search_order(forest),
+        forest.start,
+        forest.parent,
+        forest.lo,
+        forest.hi,
+        forest.loss,
+    )
+
+
+def steal(problem: Problem, class_of: Ints, *, upto: float) -> Ints:
+    """Fill cheap groups with signatures that dearer classes can spare; the loss never rises."""
+    if class_of.max(initial=-1) < 1:
+        return class_of
+    forest = problem.forest
+    placed = np.flatnonzero(class_of >= 0).astype(np.int32)
+    groups = list_groups(problem, placed, above=-1.0, upto=upto, limit=50_000_000)
+    if not groups.complete:
+        return class_of
+    order = np.lexsort((np.arange(groups.count), groups.cost)).astype(np.int64)
+    return _steal(  # type: ignore[no-any-return]
+        class_of.copy(), order, groups.cost, groups.offset, groups.members,
+        problem.codes, problem.rows, problem.persons, problem.k,
+        forest.start, forest.parent, forest.hi, forest.loss,
+    )  # fmt: skip
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[no-untyped-def]
+    """Lowest common ancestors of members[:count] into out."""
+    for j in range(codes.shape[1]):
+        least = codes[members[0], j]
+        most = least
+        for i in range(1, count):
+            x = codes[members[i], j]
+            if x < least:
+                least = x
+            elif x > most:
+                most = x
+        v = start[j] + least
+        while hi[v] <= most:
+            v = parent[v]
+        out[j] = v
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, loss, all_rows, all_persons, cost):  # type: ignore[no-untyped-def]
+    """Attach what is free, move signatures to cheaper classes that cover them; the local total, infinite if it fails."""
+    count = nodes.shape[0]
+    size = len(sig)
+    width = codes.shape[1]
+    for i in range(size):
+        if trial[i] >= 0:
+            continue
+        s = sig[i]
+        best = np.inf
+        chosen = -1
+        for c in range(count):
+            limit = (best + rows[c] * cost[c]) / (rows[c] + all_rows[s])
+            new = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, limit)
+            rise = rows[c] * (new - cost[c]) + all_rows[s] * new
+            if rise < best:
+                best = rise
+                chosen = c
+        if chosen < 0:
+            return np.inf
+        trial[i] = chosen
+        rows[chosen] += all_rows[s]
+        persons[chosen] += all_persons[s]
+        cost[chosen] = 0.0
+        for j in range(width):
+            v = nodes[chosen, j]
+            x = codes[s, j]
+            while x < lo[v] or x >= hi[v]:
+                v = parent[v]
+            nodes[chosen, j] = v
+            cost[chosen] += loss[v]
+    moved = False
+    for i in range(size):
+        s = sig[i]
+        own = trial[i]
+        if persons[own] - all_persons[s] < k:
+            continue
+        best = cost[own] - 1e-12
+        chosen = -1
+        for c in range(count):
+            if cost[c] >= best or c == own or rows[c] == 0:
+                continue
+            inside = True
+            for j in range(width):
+                v = nodes[c, j]
+                x = codes[s, j]
+                if x < lo[v] or x >= hi[v]:
+                    inside = False
+                    break
+            if inside:
+                best = cost[c]
+                chosen = c
+        if chosen >= 0:
+            trial[i] = chosen
+            rows[own] -= all_rows[s]
+            persons[own] -= all_persons[s]
+            rows[chosen] += all_rows[s]
+            persons[chosen] += all_persons[s]
+            moved = True
+    total = 0.0
+    if moved:
+        least = np.full((count, width), 2147483647, np.int32)
+        most = np.full((count, width), -1, np.int32)
+        for i in range(size):
+            c = trial[i]
+            for j in range(width):
+                x = codes[sig[i], j]
+                if x < least[c, j]:
+                    least[c, j] = x
+                if x > most[c, j]:
+                    most[c, j] = x
+        for c in range(count):
+            cost[c] = 0.0
+            if rows[c] == 0:
+                continue
+            for j in range(width):
+                v = start[j] + least[c, j]
+                while hi[v] <= most[c, j]:
+                    v = parent[v]
+                nodes[c, j] = v
+                cost[c] += loss[v]
+    for c in range(count):
+        total += rows[c] * cost[c]
+    return total
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _polish(  # type: ignore[no-untyped-def]
+    class_of, codes, rows, persons, k, target, rounds, seed, near_low, near_high, order, start, parent, lo, hi, loss
+):
+    np.random.seed(seed)
+    m, width = codes.shape
+    count = 0
+    for s in range(m):
+        count = max(count, class_of[s] + 1)
+    spare = count  # class slots: a neighbourhood may come back in more classes than it had
+    capacity = 2 * count + m // max(1, k) + 64
+    nodes = np.zeros((capacity, width), np.int32)
+    held_rows = np.zeros(capacity, np.int64)
+    held_persons = np.zeros(capacity, np.int64)
+    first_nodes, first_rows, first_persons = _class_table(class_of, count, codes, rows, persons, start, parent, hi)
+    cost = np.zeros(capacity)
+    nodes[:count] = first_nodes
+    held_rows[:count] = first_rows
+    held_persons[:count] = first_persons
+    head = np.full(capacity, -1, np.int32)
+    link = np.full(m, -1, np.int32)
+    for c in range(count):
+        for j in range(width):
+            cost[c] += loss[nodes[c, j]]
+    placed = np.empty(m, np.int32)
+    n_placed = 0
+    for s in range(m):
+        c = class_of[s]
+        if c >= 0:
+            link[s] = head[c]
+            head[c] = s
+            placed[n_placed] = s
+            n_placed += 1
+    free_slots = np.empty(capacity, np.int32)
+    n_free = 0
+    for c in range(capacity - 1, spare - 1, -1):
+        free_slots[n_free] = c
+        n_free += 1
+    live = np.empty(capacity, np.int32)
+    where = np.full(capacity, -1, np.int32)
+    n_live = 0
+    for c in range(count):
+        if held_rows[c] > 0:
+            live[n_live] = c
+            where[c] = n_live
+            n_live += 1
+    score = np.empty(capacity)
+    local = np.full(m, -1, np.int32)
+
+    for _ in range(rounds):
+        # 1. The worst placed of four random signatures.
+        s = placed[np.random.randint(n_placed)]
+        for _draw in range(3):
+            other = placed[np.random.randint(n_placed)]
+            if cost[class_of[other]] - target[other] > cost[class_of[s]] - target[s]:
+                s = other
+        # 2. Its class and the classes nearest to it, distances blurred so that neighbourhoods differ.
+        wanted = min(n_live, np.random.randint(near_low, near_high + 1))
+        for i in range(n_live):
+            c = live[i]
+            score[i] = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, np.inf) * (0.7 + 0.6 * np.random.random())
+        score[where[class_of[s]]] = -1.0
+        if wanted < n_live:
+            cut = np.partition(score[:n_live], wanted - 1)[wanted - 1]
+        else:
+            cut = np.inf
+        chosen = np.empty(n_live, np.int32)
+        n_chosen = 0
+        size = 0
+        before = 0.0
+        dearest = 0.0
+        for i in range(n_live):
+            if score[i] <= cut and n_chosen < wanted:
+                c = live[i]
+                chosen[n_chosen] = c
+                n_chosen += 1
+                before += held_rows[c] * cost[c]
+                dearest = max(dearest, cost[c])
+                x = head[c]
+                while x >= 0:
+                    size += 1
+                    x = link[x]
+        if n_chosen < 1 or before <= 0.0:
+            continue
+        sig = np.empty(size, np.int32)
+        i = 0
+        for t in range(n_chosen):
+            x = head[chosen[t]]
+            while x >= 0:
+                sig[i] = x
+                i += 1
+                x = link[x]
+        # 3. Every closed group among the freed signatures that is not dearer than the dearest class was.
+        group_cost, offset, members, complete = _list_groups(
+            order, start, parent, lo, hi, loss, codes, persons, sig, k, -1.0, dearest + 1e-9, 4_000_000
+        )
+        if not complete or len(group_cost) == 0:
+            continue
+        for i in range(size):
+            local[sig[i]] = i
+        for i in range(len(members)):
+            members[i] = local[members[i]]
+        own_persons = np.empty(size, np.int64)
+        for i in range(size):
+            own_persons[i] = persons[sig[i]]
+        # 4. Close them in jittered orders, attach and move; keep the best.
+        best = before + 1e-9
+        found = False
+        best_trial = np.empty(size, np.int32)
+        best_count = 0
+        for _try in range(16):
+            blur = np.random.random()
+            ranked = np.argsort(group_cost * (1.0 + blur * np.random.random(len(group_cost))))
+            trial = np.full(size, -1, np.int32)
+            made = _close(ranked, offset, members, own_persons, k, trial, 0)
+            if made == 0:
+                continue
+            t_nodes = np.zeros((made, width), np.int32)
+            least = np.full((made, width), 2147483647, np.int32)
+            most = np.full((made, width), -1, np.int32)
+            t_rows = np.zeros(made, np.int64)
+            t_persons = np.zeros(made, np.int64)
+            for i in range(size):
+                c = trial[i]
+                if c < 0:
+                    continue
+                t_rows[c] += rows[sig[i]]
+                t_persons[c] += persons[sig[i]]
+                for j in range(width):
+                    x = codes[sig[i], j]
+                    if x < least[c, j]:
+                        least[c, j] = x
+                    if x > most[c, j]:
+                        most[c, j] = x
+            t_cost = np.zeros(made)
+            for c in range(made):
+                for j in range(width):
+                    v = start[j] + least[c, j]
+                    while hi[v] <= most[c, j]:
+                        v = parent[v]
+                    t_nodes[c, j] = v
+                    t_cost[c] += loss[v]
+            total = _settle(
+                trial, t_nodes, t_rows, t_persons, codes, sig, k, start, parent, lo, hi, loss, rows, persons, t_cost
+            )
+            if total <= best:
+                best = total
+                found = True
+                best_trial[:] = trial
+                best_count = made
+        if not found or best_count > n_chosen + n_free:
+            continue
+        # 5. Put the new classes in place of the old ones.
+        for t in range(n_chosen):
+            c = chosen[t]
+            last = live[n_live - 1]
+            live[where[c]] = last
+            where[last] = where[c]
+            where[c] = -1
+            n_live -= 1
+            head[c] = -1
+            held_rows[c] = 0
+            held_persons[c] = 0
+            free_slots[n_free] = c
+            n_free += 1
+        slot = np.full(best_count, -1, np.int32)
+        for i in range(size):
+            t = best_trial[i]
+            if slot[t] < 0:
+                n_free -= 1
+                c = free_slots[n_free]
+                slot[t] = c
+                live[n_live] = c
+                where[c] = n_live
+                n_live += 1
+            c = slot[t]
+            x = sig[i]
+            class_of[x] = c
+            link[x] = head[c]
+            head[c] = x
+            held_rows[c] += rows[x]
+            held_persons[c] += persons[x]
+        for t in range(best_count):
+            c = slot[t]
+            if c < 0:
+                continue
+            inside = 0
+            x = head[c]
+            while x >= 0:
+                sig[inside] = x
+                inside += 1
+                x = link[x]
+            _box_nodes(sig, inside, codes, start, parent, hi, nodes[c])
+            cost[c] = 0.0
+            for j in range(width):
+                cost[c] += loss[nodes[c, j]]
+    # Slots are numbered as they came: renumber without gaps, by first member.
+    renumber = np.full(capacity, -1, np.int32)
+    made = 0
+    for s in range(m):
+        c = class_of[s]
+        if c >= 0:
+            if renumber[c] < 0:
+                renumber[c] = made
+                made += 1
+            class_of[s] = renumber[c]
+    return class_of
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _steal(  # type: ignore[no-untyped-def]
+    class_of, order, group_cost, offset, members, codes, rows, persons, k, start, parent, hi, loss
+):
+    m, width = codes.shape
+    count = 0
+    for s in range(m):
+        count = max(count, class_of[s] + 1)
+    capacity = count + m
+    first_nodes, first_rows, first_persons = _class_table(class_of, count, codes, rows, persons, start, parent, hi)
+    held = np.zeros(capacity, np.int64)
+    held[:count] = first_persons
+    cost = np.zeros(capacity)
+    head = np.full(capacity, -1, np.int32)
+    link = np.full(m, -1, np.int32)
+    back = np.full(m, -1, np.int32)
+    for c in range(count):
+        for j in range(width):
+            cost[c] += loss[first_nodes[c, j]]
+    for s in range(m):
+        c = class_of[s]
+        if c >= 0:
+            link[s] = head[c]
+            if head[c] >= 0:
+                back[head[c]] = s
+            head[c] = s
+    taken = np.zeros(capacity, np.int64)
+    picked = np.empty(m, np.int32)
+    box = np.empty(width, np.int32)
+    for g in order:
+        # 1. Members whose class is dearer than the group and can spare them.
+        n = 0
+        gathered = 0
+        for i in range(offset[g], offset[g + 1]):
+            s = members[i]
+            c = class_of[s]
+            if cost[c] > group_cost[g] + 1e-12 and held[c] - taken[c] - persons[s] >= k:
+                taken[c] += persons[s]
+                picked[n] = s
+                n += 1
+                gathered += persons[s]
+        for i in range(n):
+            taken[class_of[picked[i]]] = 0
+        if gathered < k or n == 0:
+            continue
+        # 2. They become a class of their own; the classes they left can only get cheaper.
+        new = count
+        count += 1
+        for i in range(n):
+            s = picked[i]
+            c = class_of[s]
+            held[c] -= persons[s]
+            if back[s] >= 0:
+                link[back[s]] = link[s]
+            else:
+                head[c] = link[s]
+            if link[s] >= 0:
+                back[link[s]] = back[s]
+        for i in range(n):
+            c = class_of[picked[i]]
+            inside = 0
+            x = head[c]
+            while x >= 0:
+                picked[n + inside] = x
+                inside += 1
+                x = link[x]
+            _box_nodes(picked[n:], inside, codes, start, parent, hi, box)
+            cost[c] = 0.0
+            for j in range(width):
+                cost[c] += loss[box[j]]
+        _box_nodes(picked, n, codes, start, parent, hi, box)
+        for j in range(width):
+            cost[new] += loss[box[j]]
+        held[new] = gathered
+        for i in range(n):
+            s = picked[i]
+            class_of[s] = new
+            back[s] = -1
+            link[s] = head[new]
+            if head[new] >= 0:
+                back[head[new]] = s
+            head[new] = s
+    return class_of
