@@ -41,6 +41,7 @@ class Block:
     frontier: tuple[int, ...]
     size: int
     crossing: float
+    cut_at: tuple[tuple[int, float], ...] = ()  # (QI, loss) of every cut on the way down
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,10 @@ class Cuts:
                 todo.append((split.targets[child], index[side == child]))
         return out
 
+    def crossing_of(self, block: int, counted: frozenset[int]) -> float:
+        """Crossing loss of a block where only the counted QIs cost anything."""
+        return min((loss if qi in counted else 0.0 for qi, loss in self.blocks[block].cut_at), default=np.inf)
+
     @property
     def crossing(self) -> NDArray[np.float64]:
         """Crossing loss of each block."""
@@ -100,7 +105,8 @@ def children_of(forest: Forest, qi: int, node: int) -> Ints:
     """The children of a node, in code order."""
     first, last = forest.start[qi], forest.start[qi + 1]
     found = np.flatnonzero(forest.parent[first:last] == node) + first
-    return found[np.argsort(forest.lo[found])].astype(np.int32)
+    ordered: Ints = found[np.argsort(forest.lo[found])].astype(np.int32)
+    return ordered
 
 
 def count_cells(codes: Ints, block_of: Ints, request: CellRequest, forest: Forest) -> Cells:
@@ -168,22 +174,29 @@ def _request(forest: Forest, cuts: Cuts, oversized: list[int]) -> CellRequest:
 
 
 def _cut_one(
-    cuts: Cuts, block: int, columns: tuple[int, ...], cells: Ints, count: Longs, *, block_size: int, last: frozenset[int]
+    cuts: Cuts,
+    block: int,
+    columns: tuple[int, ...],
+    cells: Ints,
+    count: Longs,
+    *,
+    block_size: int,
+    last: frozenset[int],
 ) -> None:
     """Replace one oversized block by smaller ones, as far as its cells allow."""
     forest = cuts.forest
     origin = cuts.blocks[block]
     reuse = [block]  # the first new block takes the old one's number
 
-    def leaf(frontier: tuple[int, ...], size: int, crossing: float) -> int:
-        made = Block(frontier, size, crossing)
+    def leaf(frontier: tuple[int, ...], size: int, cut_at: tuple[tuple[int, float], ...]) -> int:
+        made = Block(frontier, size, min((loss for _, loss in cut_at), default=np.inf), cut_at)
         if reuse:
             cuts.blocks[reuse.pop()] = made
             return ~block
         cuts.blocks.append(made)
         return ~(len(cuts.blocks) - 1)
 
-    def divide(members: Longs, frontier: tuple[int, ...], crossing: float) -> int:
+    def divide(members: Longs, frontier: tuple[int, ...], cut_at: tuple[tuple[int, float], ...]) -> int:
         size = int(count[members].sum())
         best: tuple[bool, float, int, int] | None = None
         for place, qi in enumerate(columns):
@@ -198,14 +211,14 @@ def _cut_one(
             key = (qi in last, -float(forest.loss[frontier[qi]]), int(parts.max()), place)
             best = key if best is None or key < best else best
         if size <= block_size or best is None:
-            return leaf(frontier, size, crossing)
+            return leaf(frontier, size, cut_at)
         place = best[3]
         qi = columns[place]
         node = frontier[qi]
         children = children_of(forest, qi, node)
         at = len(cuts.splits)
         cuts.splits.append(Split(qi, node, forest.hi[children].astype(np.int32), ()))
-        below = min(crossing, float(forest.loss[node]))
+        below = (*cut_at, (qi, float(forest.loss[node])))
         targets = []
         for index, child in enumerate(children):
             inside = members[cells[members, place] == index]
@@ -214,7 +227,7 @@ def _cut_one(
         cuts.splits[at] = Split(qi, node, cuts.splits[at].bounds, tuple(targets))
         return at
 
-    made = divide(np.arange(len(cells), dtype=np.int64), origin.frontier, origin.crossing)
+    made = divide(np.arange(len(cells), dtype=np.int64), origin.frontier, origin.cut_at)
     if made < 0:
         return
     # Whoever led to the old block now leads to the new split.

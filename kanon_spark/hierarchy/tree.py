@@ -1,12 +1,13 @@
 """A generalization hierarchy as arrays.
 
-Leaves are numbered so that every node covers a run of consecutive leaf codes (preorder). Node ids: leaf codes come first
-(`0 … leaves-1`, so a leaf code is its own node id), inner nodes follow bottom-up, the root is last: `parent[v] > v` for
-every node but the root. That makes "is v an ancestor of leaf x" two comparisons, and climbing a loop over one array.
+Leaves are numbered so that every node covers a run of consecutive leaf codes (preorder). Node ids: leaf codes come
+first (`0 … leaves-1`, so a leaf code is its own node id), inner nodes follow bottom-up, the root is last:
+`parent[v] > v` for every node but the root. That makes "is v an ancestor of leaf x" two comparisons, and climbing a
+loop over one array.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ class Domain:
     @property
     def span(self) -> float:
         """The domain range: largest minus smallest position (0 for text)."""
-        known = self.positions[~np.isnan(self.positions)]
+        known = self.positions[np.isfinite(self.positions)]  # one infinite value must not make all ranges free
         return float(known.max() - known.min()) if len(known) else 0.0
 
 
@@ -50,13 +51,15 @@ class Tree:
         labels: What is published for each node; None for the null leaf.
         parent: Parent of each node, -1 for the root (the last node).
         lo, hi: Node v covers the leaf codes lo[v] … hi[v]-1.
-        loss: NCP of publishing the node, 0 for a leaf (1 for an `unknown: root` leaf), infinite above `max_level`.
-        width: Interval width of each node of an ordered QI (NaN elsewhere); None for categorical trees.
-            Loss is then width over the domain range, capped at 1.
-        levels: levels[l, x] is leaf x's node at level l; levels[0] are the leaves, the last row is the root.
+        loss: NCP of publishing the node: 0 for a leaf (more where `min_level` made it a group, 1 for the unknown leaf),
+            infinite above `max_level`. Never falls on the way up.
+        width: Interval width of each node of an ordered QI (NaN at the root and the unknown leaf, which cost 1); None
+            for categorical trees. Loss is then width over the domain range, capped at 1.
+        levels: levels[l, x] is leaf x's node at level l; levels[0] are the leaves, the last row is the root. Where a
+            path is shorter than the tree is high, one node stands at several levels.
         null_leaf: Code of the null leaf, -1 if there is none. It is the last leaf, a child of the root.
         unknown_leaf: Code of the leaf that stands for values the hierarchy misses (`unknown: root`), -1 if none.
-        max_level: Highest level that may be published.
+        max_level: Highest row of `levels` that may be published, None if all may (row 0 is the `min_level`).
     """
 
     labels: tuple[str | None, ...]
@@ -69,13 +72,6 @@ class Tree:
     null_leaf: int = -1
     unknown_leaf: int = -1
     max_level: int | None = None
-    _depth: Ints = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        depth = np.zeros(len(self.parent), dtype=np.int32)
-        for node in range(len(self.parent) - 2, -1, -1):
-            depth[node] = depth[self.parent[node]] + 1
-        object.__setattr__(self, "_depth", depth)
 
     @property
     def leaves(self) -> int:
@@ -105,9 +101,11 @@ class Tree:
         [0, 2]
         """
         first = np.array(left, dtype=np.int32)
-        low, high = self.lo[right], self.hi[right]
+        second = np.asarray(right)
+        low, high = self.lo[second], self.hi[second]
         while True:
-            outside = (self.lo[first] > low) | (self.hi[first] < high)
+            # An only child covers the leaves of its parent; ids grow upwards, so `<` tells which of the two is meant.
+            outside = (self.lo[first] > low) | (self.hi[first] < high) | (first < second)
             if not outside.any():
                 return first
             first[outside] = self.parent[first[outside]]
@@ -120,16 +118,10 @@ class Tree:
         """The same tree with losses taken over this domain range (ordered QIs only; others return themselves)."""
         if self.width is None:
             return self
-        known = ~np.isnan(self.width)
+        measured = ~np.isnan(self.width) & np.isfinite(self.loss)
+        width = self.width[measured]
         loss = self.loss.copy()
-        open_nodes = known & np.isfinite(self.loss)
-        if span > 0:
-            loss[open_nodes] = np.minimum(1.0, self.width[open_nodes] / span)
-        else:
-            loss[open_nodes] = np.where(self.width[open_nodes] > 0, 1.0, 0.0)
-        loss[: self.leaves][np.isfinite(loss[: self.leaves])] = self.loss[: self.leaves][
-            np.isfinite(loss[: self.leaves])
-        ]
+        loss[measured] = np.minimum(1.0, width / span) if span > 0 else np.where(width > 0, 1.0, 0.0)
         return replace(self, loss=loss)
 
     @staticmethod

@@ -1,13 +1,13 @@
 """Lower bounds on the loss of any release, part one: the walk over groups and the simple bound.
 
-Idea: a row's loss is at least that of the cheapest group (tuple of tree nodes) that contains it and holds at least k rows
-of the table. Only closed groups need be looked at (same members, least loss), walked depth first as in `listing`. The
-walk deepens: first the groups that cost little, which settle most signatures; a branch without an unsettled signature,
-or that costs as much as the best of all its members so far, is cut.
+Idea: a row's loss is at least that of the cheapest group (tuple of tree nodes) that contains it and holds at least k
+rows of the table. Only closed groups need be looked at (same members, least loss), walked depth first as in `listing`.
+The walk deepens: first the groups that cost little, which settle most signatures; a branch without an unsettled
+signature, or that costs as much as the best of all its members so far, is cut.
 
 Rows count towards k here, also where persons do in the release: persons are never more than rows, so the bound holds.
 
-Cost: about the groups no dearer than the dearest signature's own bound. Adult, 8 QIs, 18,109 signatures: 0.2 s.
+Cost: about the groups no dearer than the dearest signature's own bound. Adult, 8 QIs, 18,109 signatures: 0.3 s.
 Source: our own; see `dual` for the stronger bound.
 """
 
@@ -68,6 +68,42 @@ def simple_bound(problem: Problem, *, ceiling: float, cap: float | None = None) 
     return best
 
 
+def project(problem: Problem, counted: NDArray[np.bool_]) -> tuple[Problem, Longs]:
+    """The problem on some of its QIs only, and which of its signatures each one becomes.
+
+    A QI published as a tight range or set costs less than any node of its search tree, so it counts 0 in the bounds:
+    leave it out here, and bound[index] is the bound of the whole problem's signatures. At least one QI must be counted.
+    """
+    forest = problem.forest
+    kept = [int(q) for q in np.flatnonzero(counted)]
+    codes = problem.codes[:, kept]
+    order = np.lexsort(codes.T[::-1])
+    ordered = codes[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    index = np.empty(len(order), np.int64)
+    index[order] = np.cumsum(fresh) - 1
+    nodes = [np.arange(forest.start[q], forest.start[q + 1]) for q in kept]
+    start = np.concatenate([[0], np.cumsum([len(x) for x in nodes])]).astype(np.int32)
+    taken = np.concatenate(nodes)
+    shift = np.concatenate([np.full(len(x), start[i] - x[0]) for i, x in enumerate(nodes)])
+    smaller = Forest(
+        start=start,
+        leaves=forest.leaves[kept],
+        parent=np.where(forest.parent[taken] < 0, -1, forest.parent[taken] + shift).astype(np.int32),
+        lo=forest.lo[taken],
+        hi=forest.hi[taken],
+        loss=forest.loss[taken],
+        original=forest.original[taken],
+        compact=tuple(forest.compact[q] for q in kept),
+        present=tuple(forest.present[q] for q in kept),
+    )
+    count = int(fresh.sum())
+    weights = [np.bincount(index, weights=x, minlength=count).astype(np.int64) for x in (problem.rows, problem.persons)]
+    merged = Problem(smaller, np.asfortranarray(ordered[fresh]), weights[0], weights[1], problem.k)
+    return merged, index
+
+
 def next_level(level: float, ceiling: float, top: float) -> float:
     """How deep the next pass goes: slowly at first, where most signatures settle."""
     return min(top, max(level, 0.0) * DEEPEN_FACTOR + DEEPEN_SHARE * ceiling)
@@ -124,7 +160,7 @@ def open_walk(problem: Problem, marked: Longs, value: Floats) -> Walk:
     width, size = forest.width, problem.size
     return Walk(
         k=problem.k,
-        # Fewest leaves first (listings do the opposite): where generalizing is dear, branches are cut early; 2x on Adult.
+        # Fewest leaves first (listings do the opposite): there generalizing is dear, and branches are cut early.
         order=np.argsort(forest.leaves, kind="stable").astype(np.int32),
         start=forest.start,
         parent=forest.parent,
@@ -150,7 +186,7 @@ def open_walk(problem: Problem, marked: Longs, value: Floats) -> Walk:
     )
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def step(walk, refine, upto):  # type: ignore[no-untyped-def]
     """Go to the next candidate: a node no dearer than upto, of at least k rows and marked weight, closed so far.
 
@@ -230,7 +266,7 @@ def step(walk, refine, upto):  # type: ignore[no-untyped-def]
             walk.node[depth] = walk.parent[walk.node[depth]]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _enter(walk, depth):  # type: ignore[no-untyped-def]
     """Sort a new frame's segment by its QI's leaf, sum up its weights, start at its first run."""
     q = walk.order[depth]
@@ -251,7 +287,7 @@ def _enter(walk, depth):  # type: ignore[no-untyped-def]
     walk.node[depth] = walk.start[q] + leaf[0]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _settle(walk, upto, best):  # type: ignore[no-untyped-def]
     """Lower best to the loss of every group up to `upto` that contains the signature."""
     last = len(walk.order) - 1

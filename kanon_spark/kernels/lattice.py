@@ -80,7 +80,19 @@ def attach_rest(problem: Problem, class_of: Ints) -> Ints:
         nodes, rows, _ = class_table(problem, class_of)
         # Largest first: what many rows share should choose before the classes grow.
         rest = rest[np.lexsort((rest, -problem.rows[rest]))]
-        _attach(rest, problem.codes, problem.rows, class_of, nodes, rows, forest.start, forest.parent, forest.lo, forest.hi, forest.loss)
+        _attach(
+            rest,
+            problem.codes,
+            problem.rows,
+            class_of,
+            nodes,
+            rows,
+            forest.start,
+            forest.parent,
+            forest.lo,
+            forest.hi,
+            forest.loss,
+        )
     return class_of
 
 
@@ -105,7 +117,7 @@ def total_loss(problem: Problem, class_of: Ints, *, suppressed: float) -> float:
     return float((class_cost(problem.forest, nodes) * rows)[rows > 0].sum() + left * suppressed)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _close(order, offset, members, persons, k, class_of, classes):  # type: ignore[no-untyped-def]
     for g in order:
         held = 0
@@ -120,7 +132,7 @@ def _close(order, offset, members, persons, k, class_of, classes):  # type: igno
     return classes
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _class_table(class_of, count, codes, rows, persons, start, parent, hi):  # type: ignore[no-untyped-def]
     width = codes.shape[1]
     least = np.full((count, width), 2147483647, np.int32)
@@ -151,7 +163,7 @@ def _class_table(class_of, count, codes, rows, persons, start, parent, hi):  # t
     return nodes, held_rows, held_persons
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def joined_cost(nodes, codes, s, parent, lo, hi, loss, limit):  # type: ignore[no-untyped-def]
     """Loss per row of a class (its nodes) once signature s has joined; gives up beyond `limit`."""
     total = 0.0
@@ -166,7 +178,7 @@ def joined_cost(nodes, codes, s, parent, lo, hi, loss, limit):  # type: ignore[n
     return total
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _attach(rest, codes, rows, class_of, nodes, class_rows, start, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
     count, width = nodes.shape
     cost = np.zeros(count)

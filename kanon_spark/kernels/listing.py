@@ -10,7 +10,7 @@ Cost: about the number of groups listed times their size; one buffer row per QI.
 cannot cache a self-recursive function that others call.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -25,7 +25,8 @@ Floats = NDArray[np.float64]
 MEMBER_LIMIT = 400_000_000  # members in one listing: beyond, the caller must ask for a narrower window
 
 
-class Groups(NamedTuple):
+@dataclass(frozen=True)
+class Groups:
     """Listed groups: group g costs cost[g] per row and holds members[offset[g]:offset[g+1]]."""
 
     cost: Floats
@@ -44,9 +45,7 @@ def search_order(forest: Forest) -> Ints:
     return np.argsort(-forest.leaves.astype(np.int64), kind="stable").astype(np.int32)
 
 
-def list_groups(
-    problem: Problem, candidates: Ints, *, above: float, upto: float, limit: int = MEMBER_LIMIT
-) -> Groups:
+def list_groups(problem: Problem, candidates: Ints, *, above: float, upto: float, limit: int = MEMBER_LIMIT) -> Groups:
     """Closed groups among the candidate signatures with at least k persons and above < cost <= upto.
 
     Args:
@@ -75,7 +74,7 @@ def list_groups(
     return Groups(cost, offset, members, complete)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def sort_segment(members, leaf, size, counts, top):  # type: ignore[no-untyped-def]
     """Sort members[:size] by leaf[:size] in place, stably: insertion when short, counting when dense, else packed sort."""
     if size <= 24:
@@ -110,7 +109,7 @@ def sort_segment(members, leaf, size, counts, top):  # type: ignore[no-untyped-d
             leaf[i] = packed[i] >> 32
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def spans(codes, column, node, first_node, parent, lo, hi, segment, begin, end):  # type: ignore[no-untyped-def]
     """Is `node` (of the QI in `column`) the lowest common ancestor of segment[begin:end]? Two or three looks decide."""
     child = first_node + codes[segment[begin], column]
@@ -126,7 +125,7 @@ def spans(codes, column, node, first_node, parent, lo, hi, segment, begin, end):
     return False
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _list_groups(  # type: ignore[no-untyped-def]
     order, start, parent, lo, hi, loss, codes, persons, candidates, k, above, upto, limit
 ):
@@ -247,7 +246,7 @@ def _list_groups(  # type: ignore[no-untyped-def]
     return cost[:groups].copy(), offset[: groups + 1].copy(), members[:used].copy(), complete
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _grown(array, size):  # type: ignore[no-untyped-def]
     out = np.empty(size, array.dtype)
     out[: len(array)] = array

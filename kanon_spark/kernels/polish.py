@@ -74,7 +74,7 @@ def steal(problem: Problem, class_of: Ints, *, upto: float) -> Ints:
     )  # fmt: skip
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[no-untyped-def]
     """Lowest common ancestors of members[:count] into out."""
     for j in range(codes.shape[1]):
@@ -92,7 +92,7 @@ def _box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[n
         out[j] = v
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, loss, all_rows, all_persons, cost):  # type: ignore[no-untyped-def]
     """Attach what is free, move signatures to cheaper classes that cover them; the local total, infinite if it fails."""
     count = nodes.shape[0]
@@ -179,7 +179,7 @@ def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, l
     return total
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _polish(  # type: ignore[no-untyped-def]
     class_of, codes, rows, persons, k, target, rounds, seed, near_low, near_high, order, start, parent, lo, hi, loss
 ):
@@ -388,7 +388,7 @@ def _polish(  # type: ignore[no-untyped-def]
     return class_of
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _steal(  # type: ignore[no-untyped-def]
     class_of, order, group_cost, offset, members, codes, rows, persons, k, start, parent, hi, loss
 ):

@@ -61,8 +61,8 @@ class Codebook:
 
     @property
     def node_layout(self) -> Layout:
-        """How published node ids are packed into out words (range and set QIs take one idle bit)."""
-        return Layout.of([column.tree.nodes if column.publish == "node" else 1 for column in self.columns])
+        """How the node ids of a class are packed into out words (range and set QIs publish their own label instead)."""
+        return Layout.of([column.tree.nodes for column in self.columns])
 
     @property
     def weights(self) -> NDArray[np.float64]:

@@ -1,0 +1,54 @@
+"""The command `kanon`."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import kanon_spark
+from kanon_spark.cli.check import check
+from kanon_spark.cli.doctor import doctor
+from kanon_spark.cli.run import demo, run
+from kanon_spark.cli.tools import gc, schema
+from kanon_spark.cli.verify import verify
+
+app = typer.Typer(
+    name="kanon",
+    help="k-anonymous releases of tables of any size, on Apache Spark: verified and measured.",
+    epilog="Exit codes: 0 done, 1 unexpected, 2 request, 3 data do not fit it, 4 guarantee not met, 5 try again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (run, check, verify, schema, doctor, demo, gc):
+    app.command()(command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kanon {kanon_spark.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run the command line with these arguments and return its exit code."""
+    try:
+        app(list(arguments), prog_name="kanon")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(invoke(sys.argv[1:]))

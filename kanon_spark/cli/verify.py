@@ -1,0 +1,205 @@
+"""`kanon verify`: is a table what it claims to be?"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kanon_spark.cli.guard import guarded
+from kanon_spark.cli.options import AsJson, Quiet
+from kanon_spark.cli.output import emit, out_console
+from kanon_spark.errors import GuaranteeError, RequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kanon_spark.config.loader import LoadedConfig
+    from kanon_spark.verify.facts import Verdict
+
+
+_FILE_ENDINGS = frozenset({".parquet", ".csv", ".tsv", ".json", ".jsonl", ".orc"})
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to check, put together from the options, the manifest and the configuration."""
+
+    qi: tuple[str, ...] = ()
+    k: int | None = None
+    unit: str | None = None
+
+
+@guarded
+def verify(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A path, or the name of a catalog table.")],
+    qi: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--qi", metavar="a,b", help="The quasi-identifiers, with commas between; may be given several times."
+        ),
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", help="Least size of a class.")] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="Column of the protected person; counts rows without it.")
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option("--manifest", help="The release's manifest: adds row count and content hash.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The configuration: reads the source again and proves every cell.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="parquet, orc, csv or json; by the ending otherwise.")
+    ] = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--option", metavar="name=value", help="A reader option, such as header=true.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check a table that claims to be k-anonymous, with code that shares nothing with the methods."""
+    from kanon_spark.config.loader import load_config
+    from kanon_spark.releases.manifest import read_manifest
+
+    known = read_manifest(str(manifest)) if manifest is not None else None
+    loaded = load_config(config) if config is not None else None
+    question = _question(Question(_names(qi or ()), k, unit), known, loaded)
+
+    from kanon_spark.engine.session import get_spark
+
+    spark = get_spark()
+    frame = _open(spark, table, format=format, options=options or ())
+    verdict = _judge(spark, frame, question, known, loaded)
+    _show(verdict, as_json=as_json, quiet=quiet)
+    raise typer.Exit(0 if verdict.passed else GuaranteeError.exit_code)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """Column names; one with a comma in it stands in double quotes."""
+    return tuple(name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row if name.strip())
+
+
+def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedConfig | None") -> Question:
+    """Fill what was not said from the configuration, then from the manifest."""
+    if loaded is not None:
+        config = loaded.config
+        asked = replace(asked, qi=asked.qi or tuple(config.columns.quasi_identifiers), k=asked.k or config.privacy.k)
+    if manifest is not None:
+        qi = tuple(manifest.get("columns", {}).get("qi", ()))
+        asked = replace(asked, qi=asked.qi or qi, k=asked.k or manifest.get("privacy", {}).get("k", {}).get("asked"))
+    if not asked.qi or asked.k is None:
+        missing = "--k" if asked.qi else "--qi" if asked.k is not None else "--qi and --k"
+        raise RequestError(
+            f"{missing} must be given", where="verify", fix="or name a --manifest or --config that says it"
+        )
+    return asked
+
+
+def _open(spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str]) -> "DataFrame":
+    """The table: a path where it looks like one, else a catalog table."""
+    from kanon_spark.config.loader import check_raw
+    from kanon_spark.io.sources import open_source
+
+    is_path = "/" in table or format is not None or Path(table).exists() or Path(table).suffix in _FILE_ENDINGS
+    if is_path and format is None and not options:
+        released = _open_release(spark, table)
+        if released is not None:
+            return released
+    place: dict[str, Any] = {"path": table} if is_path else {"table": table}
+    if format is not None:
+        place["format"] = format
+    if options:
+        place["options"] = dict(_option(text) for text in options)
+    raw = {"source": place, "columns": {"quasi_identifiers": ["any"]}}  # so that the same checks and messages serve
+    source = check_raw(raw, base_dir=Path.cwd(), origin="verify").config.source
+    if source is None:
+        raise RequestError("no table is named", where="verify", fix="name a path or a catalog table")
+    return open_source(spark, source, base_dir=Path.cwd()).table
+
+
+def _open_release(spark: "SparkSession", path: str) -> "DataFrame | None":
+    """A release of ours says how it was written; without that, text in csv and json would not get its types back."""
+    from kanon_spark.io.path_sink import path_facts, read_files
+    from kanon_spark.io.paths import resolve
+
+    place = resolve(path, Path.cwd())
+    facts = path_facts(spark, place)
+    if facts is None or not facts.get("schema"):
+        return None
+    from pyspark.sql.types import StructType
+
+    return read_files(spark, place, str(facts["format"]), StructType.fromJson(facts["schema"]))
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise RequestError("must be written as name=value", where="--option", fix="for example --option header=true")
+    return name, value
+
+
+def _judge(
+    spark: "SparkSession",
+    table: "DataFrame",
+    question: Question,
+    manifest: dict[str, Any] | None,
+    loaded: "LoadedConfig | None",
+) -> "Verdict":
+    from kanon_spark.verify.table import verify_table
+
+    if loaded is not None:
+        from kanon_spark.engine.verification import verify_with_config
+
+        verdict = verify_with_config(loaded, table=table, spark=spark)
+    else:
+        verdict = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit)
+    return verdict if manifest is None else _against_manifest(verdict, manifest)
+
+
+def _against_manifest(verdict: "Verdict", manifest: dict[str, Any]) -> "Verdict":
+    """Add the two checks that tie a table to the run that published it."""
+    from kanon_spark.verify.facts import Check
+
+    counts = manifest.get("rows", {})
+    rows = counts.get("published", counts.get("released"))  # published: with the rows of stars, where there are any
+    same_hash = verdict.content_hash == manifest.get("content_hash")
+    checks = (
+        Check("manifest rows", verdict.rows == rows, f"the table has {verdict.rows:,} rows, the manifest says {rows}"),
+        Check(
+            "manifest content",
+            same_hash,
+            "the content is what was published" if same_hash else "the content differs from what was published",
+        ),
+    )
+    return replace(verdict, checks=(*verdict.checks, *checks))
+
+
+def _show(verdict: "Verdict", *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        emit(
+            {
+                "event": "outcome",
+                "outcome": "passed" if verdict.passed else "failed",
+                "exit_code": 0 if verdict.passed else GuaranteeError.exit_code,
+                "checks": [{"name": c.name, "passed": c.passed, "detail": c.detail} for c in verdict.checks],
+                "rows": verdict.rows,
+                "classes": verdict.facts.classes,
+                "smallest": verdict.facts.smallest,
+                "content_hash": verdict.content_hash,
+            }
+        )
+    elif not quiet or not verdict.passed:
+        from rich.text import Text
+
+        console = out_console()
+        for check in verdict.checks:
+            mark = Text("passed  ", style="green") if check.passed else Text("FAILED  ", style="bold red")
+            console.print(mark.append(f"{check.name}: {check.detail}", style="not bold default"), soft_wrap=True)
+        facts = verdict.facts
+        console.print(
+            f"{verdict.rows:,} rows in {facts.classes:,} classes of {facts.smallest:,} to {facts.largest:,} rows",
+            markup=False,
+        )

@@ -1,0 +1,80 @@
+"""The one list of known keys whose features are not built yet. Remove a line, and the feature is allowed."""
+
+from collections.abc import Iterator, Mapping
+
+from kanon_spark.config.models import Config
+from kanon_spark.config.problems import Location, Problem, path_text
+
+_ANY: frozenset[str] = frozenset()
+
+# Path (`*`: any column), the values that are refused (none named: any), and what the feature is.
+NOT_YET: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("source.jdbc", _ANY, "reading over JDBC"),
+    ("source.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg sources"),
+    ("sink.jdbc", _ANY, "writing over JDBC"),
+    ("sink.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg releases"),
+    ("columns.identifiers.*.pseudonym", _ANY, "keyed pseudonyms"),
+    ("columns.sensitive.*.hierarchy", _ANY, "hierarchies of sensitive columns"),
+    ("columns.sensitive.*.l_diversity", _ANY, "l-diversity"),
+    ("columns.sensitive.*.t_closeness", _ANY, "t-closeness"),
+    ("columns.sensitive.*.alpha", _ANY, "(alpha,k)-anonymity"),
+    ("columns.sensitive.*.beta_likeness", _ANY, "beta-likeness"),
+    ("columns.sensitive.*.delta_disclosure", _ANY, "delta-disclosure privacy"),
+    ("privacy.l_diversity", _ANY, "l-diversity"),
+    ("privacy.t_closeness", _ANY, "t-closeness"),
+    ("privacy.alpha", _ANY, "(alpha,k)-anonymity"),
+    ("privacy.beta_likeness", _ANY, "beta-likeness"),
+    ("privacy.delta_disclosure", _ANY, "delta-disclosure privacy"),
+    ("privacy.personal_k", _ANY, "personalized k"),
+    ("privacy.k_map", _ANY, "k-map"),
+    ("method.name", frozenset({"kmember"}), "the method kmember"),
+    ("method.name", frozenset({"mst"}), "the method mst"),
+    ("method.name", frozenset({"sbca"}), "the method sbca"),
+    ("method.name", frozenset({"kactus"}), "the method kactus"),
+    ("method.name", frozenset({"prgain"}), "the method prgain"),
+    ("method.name", frozenset({"mondrian"}), "the method mondrian"),
+    ("method.name", frozenset({"datafly"}), "the method datafly"),
+    ("method.name", frozenset({"incognito"}), "the method incognito"),
+    ("method.cut", _ANY, "an option of the method mst"),
+    ("method.order", _ANY, "an option of the method kmember"),
+    ("method.label", _ANY, "an option of the method kmember"),
+    ("method.penalty", _ANY, "an option of the method kmember"),
+    ("method.leftover", _ANY, "an option of the methods sbca and prgain"),
+    ("method.target", _ANY, "an option of the method kactus"),
+    ("method.dimension", _ANY, "an option of the method kactus"),
+    ("method.numeric", _ANY, "an option of the method kactus"),
+    ("method.criterion", _ANY, "an option of the method kactus"),
+    ("method.beam", _ANY, "an option of the method prgain"),
+    ("execution.stitch", frozenset({"graphframes"}), "the GraphFrames stitch"),
+    ("output.ranges", frozenset({"grid"}), "ranges widened to a grid"),
+    ("output.numeric", frozenset({"bounds", "mean"}), "further numeric columns"),
+    ("output.sets", frozenset({"array"}), "sets as arrays"),
+    ("report.edition", frozenset({"external"}), "the external edition of the report"),
+    ("schedule.run_key", _ANY, "run keys"),
+    ("schedule.partition", _ANY, "partitioned sources"),
+    ("schedule.ledger", _ANY, "the ledger"),
+    ("schedule.repeat", frozenset({"incremental"}), "incremental releases"),
+    ("schedule.time_budget", _ANY, "time budgets"),
+)
+
+
+def not_yet_problems(config: Config) -> list[Problem]:
+    """A problem for each key that asks for a feature which is not there yet."""
+    form = config.to_dict()  # holds only what differs from the defaults
+    problems = []
+    for path, values, feature in NOT_YET:
+        for location, value in _matches(form, path.split(".")):
+            if not values or value in values:
+                what = f"'{value}': " if values else ""
+                message = f"not yet: {what}{feature} cannot be used yet"
+                problems.append(Problem(path_text(location), message, not_yet=True))
+    return problems
+
+
+def _matches(node: object, parts: list[str], above: Location = ()) -> Iterator[tuple[Location, object]]:
+    if not parts:
+        yield above, node
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            if parts[0] in {"*", key}:
+                yield from _matches(value, parts[1:], (*above, key))

@@ -1,0 +1,78 @@
+"""Rules that span several sections of a configuration."""
+
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from kanon_spark.config.models import Config
+from kanon_spark.config.problems import Problem, path_text
+
+
+def rule_problems(config: Config) -> list[Problem]:
+    """Every broken rule of a well-formed configuration."""
+    return [*_roles(config), *_unit(config), *_partitions(config), *_places(config)]
+
+
+def _roles(config: Config) -> Iterator[Problem]:
+    columns = config.columns
+    roles: dict[str, Iterable[str]] = {
+        "identifiers": columns.identifiers,
+        "quasi_identifiers": columns.quasi_identifiers,
+        "sensitive": columns.sensitive,
+    }
+    first: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in names:
+            if name in first:
+                message = f"the column already stands in columns.{first[name]}; a column has one role"
+                yield Problem(path_text(("columns", role, name)), message)
+            else:
+                first[name] = role
+
+
+def _unit(config: Config) -> Iterator[Problem]:
+    unit = config.privacy.unit
+    if unit is None:
+        return
+    if unit in config.columns.quasi_identifiers:
+        yield Problem("privacy.unit", "the person's column cannot be a quasi-identifier; make it an identifier")
+    if unit in config.columns.sensitive:
+        yield Problem("privacy.unit", "the person's column cannot be sensitive; make it an identifier")
+
+
+def _partitions(config: Config) -> Iterator[Problem]:
+    for index, name in enumerate(config.sink.partition_by if config.sink else ()):
+        path = path_text(("sink", "partition_by", index))
+        if name in config.columns.quasi_identifiers:
+            yield Problem(path, "a quasi-identifier is generalized and cannot partition the release; use a kept column")
+        elif name in config.columns.identifiers:
+            yield Problem(path, "an identifier is dropped and cannot partition the release; use a kept column")
+
+
+def _places(config: Config) -> Iterator[Problem]:
+    sink = config.sink
+    if sink is None:
+        return
+    if config.source is not None and config.source.table is not None and config.source.table == sink.table:
+        yield Problem("sink.table", "the release would replace its own source; give it another name")
+    if sink.path is None:
+        return
+    inside = {
+        "execution.work_dir": (config.execution.work_dir, "it holds raw data and must not be under the release"),
+        "report.html": (config.report.html, "the report is internal and must not be under the release"),
+        "report.manifest": (config.report.manifest, "the manifest is internal and must not be under the release"),
+    }
+    for path, (place, message) in inside.items():
+        if place is not None and _under(place, sink.path):
+            yield Problem(path, message)
+    if config.source is not None and config.source.path is not None:
+        if _under(config.source.path, sink.path):
+            yield Problem("sink.path", "the release would replace its own source; give it another path")
+        elif _under(sink.path, config.source.path):
+            yield Problem("sink.path", "the release would stand inside its own source; give it another path")
+    if config.execution.work_dir is not None and _under(sink.path, config.execution.work_dir):
+        yield Problem("sink.path", "the release must not stand under the work folder, which holds raw data")
+
+
+def _under(path: str, folder: str) -> bool:
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder)
+    return path == folder or path.startswith(folder + "/")

@@ -1,0 +1,129 @@
+"""One piece of the work, Spark-free: a frame of signatures in, a frame of recoding entries out.
+
+The same object serves the driver (small tables, the rest) and the workers (blocks), so both ways give the same classes.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from kanon_spark.blocks.cuts import Cuts
+from kanon_spark.kernels.bounds import simple_bound
+from kanon_spark.kernels.problem import Forest, Problem
+from kanon_spark.methods.base import LocalMethod, Piece, Solution
+from kanon_spark.recoding.publish import publish
+from kanon_spark.signatures.codebook import Codebook
+
+COUNTS = ["h", "rows", "persons", "g_hi", "g_lo"]
+_CLASS_BITS = 32  # a class id is round, block and class within the block, so that no two tasks need to agree on numbers
+_ROUND_BITS = 24
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Everything that is needed to solve any piece of one table."""
+
+    codebook: Codebook
+    forest: Forest
+    method: LocalMethod
+    k: int
+    whole_size: int
+    seed: int
+
+    @property
+    def suppressed(self) -> float:
+        """What a suppressed row costs."""
+        return float(self.codebook.weights.sum())
+
+    def problem(self, frame: pd.DataFrame) -> Problem:
+        """The frame's signatures as kernels see them."""
+        return Problem(
+            self.forest,
+            np.asfortranarray(self.codes(frame)),
+            frame["rows"].to_numpy(np.int64),
+            frame["persons"].to_numpy(np.int64),
+            self.k,
+        )
+
+    def codes(self, frame: pd.DataFrame) -> NDArray[np.int32]:
+        """Compact leaf codes of the frame's signatures."""
+        layout = self.codebook.layout
+        return self.forest.encode(layout.unpack(frame[layout.names()].to_numpy(np.int64)))
+
+    def solve(self, frame: pd.DataFrame, *, stop: float = np.inf, turn: int = 0, block: int = 0) -> pd.DataFrame:
+        """Recoding entries of one piece; `open` marks the signatures that no class below the stop has taken."""
+        frame = self.in_order(frame)
+        problem = self.problem(frame)
+        piece = Piece(problem, stop, self.whole_size, self.suppressed, self.seed + block)
+        return self.entries(frame, problem, self.method.solve(piece), turn=turn, block=block)
+
+    def bounding(self, problem: Problem) -> Problem:
+        """The same problem with losses that no release can undercut.
+
+        A QI without a hierarchy publishes tight ranges or sets, which cost less than any node of its search tree: it
+        counts nothing in a bound.
+        """
+        forest = self.forest
+        loss = forest.loss.copy()
+        for index, column in enumerate(self.codebook.columns):
+            if column.publish != "node":
+                loss[forest.start[index] : forest.start[index + 1]] = 0.0
+        return replace(problem, forest=replace(forest, loss=loss))
+
+    def simple_bound(self, frame: pd.DataFrame, *, cap: float = np.inf) -> NDArray[np.float64]:
+        """Least loss of each signature, given that whatever leaves this frame costs at least `cap`."""
+        return simple_bound(self.bounding(self.problem(frame)), ceiling=self.suppressed, cap=cap)
+
+    def entries(
+        self, frame: pd.DataFrame, problem: Problem, solution: Solution, *, turn: int = 0, block: int = 0
+    ) -> pd.DataFrame:
+        """The frame with class, published nodes and labels, and bound."""
+        published = publish(problem, solution.class_of, self.codebook)
+        first = ((turn << _ROUND_BITS) | block) << _CLASS_BITS
+        out = frame[[*self.codebook.layout.names(), *COUNTS]].copy()
+        open_ = solution.class_of < 0
+        out["class_id"] = np.where(open_, -1, first + solution.class_of.astype(np.int64))
+        for place, name in enumerate(self.codebook.node_layout.names("out")):
+            out[name] = published.out[:, place]
+        for index in published.labels:
+            out[f"label_{index}"] = published.labels[index]
+            out[f"loss_{index}"] = published.losses[index]
+        # The first round sees all rows and knows the bound; later ones see only what is left and pass it on.
+        out["bound"] = frame["bound"] if "bound" in frame else solution.bound
+        out["open"] = open_
+        return out
+
+    def in_order(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Signatures in the order of their codes: the result must not depend on how they arrived."""
+        return frame.sort_values(self.codebook.layout.names(), kind="stable").reset_index(drop=True)
+
+    def solve_bin(self, frame: pd.DataFrame, cuts: Cuts, *, factor: float, turn: int) -> pd.DataFrame:
+        """Solve every block of a bin, each up to `factor` times its own crossing loss."""
+        frame = self.in_order(frame)
+        block_of = cuts.assign(self.codes(frame))
+        exact = all(column.publish == "node" for column in self.codebook.columns)
+        parts = []
+        for block in np.unique(block_of):
+            piece = frame[block_of == block].reset_index(drop=True)
+            crossing = cuts.blocks[block].crossing
+            if "bound" not in piece and not exact:
+                piece["bound"] = self.simple_bound(piece, cap=cuts.crossing_of(int(block), self._counted))
+            parts.append(self.solve(piece, stop=float(crossing * factor), turn=turn, block=int(block)))
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def _counted(self) -> frozenset[int]:
+        """QIs whose loss counts in a bound."""
+        return frozenset(i for i, column in enumerate(self.codebook.columns) if column.publish == "node")
+
+    @property
+    def schema(self) -> str:
+        """Spark DDL of the entries."""
+        names = [f"{name} bigint" for name in [*self.codebook.layout.names(), *COUNTS, "class_id"]]
+        names += [f"{name} bigint" for name in self.codebook.node_layout.names("out")]
+        for index, column in enumerate(self.codebook.columns):
+            if column.publish != "node":
+                names += [f"label_{index} string", f"loss_{index} double"]
+        return ", ".join([*names, "bound double", "open boolean"])

@@ -1,0 +1,92 @@
+"""When the last few signatures cannot form a class, the closed class that takes them most cheaply is opened again."""
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numba import njit
+
+from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.kernels.lattice import joined_cost
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REOPEN_LIMIT = 2_000  # signatures that may look for a class; beyond, `max_level` forbids so much that they stay out
+
+
+def reopen_for_the_rest(
+    solver: Solver, entries: pd.DataFrame, closed: "list[DataFrame]", *, turn: int
+) -> "tuple[pd.DataFrame, list[DataFrame]]":
+    """Solve the open entries again together with the closed classes that are cheapest for them.
+
+    Returns:
+        The entries and the closed parts without the reopened classes. Entries that no class may take stay open.
+    """
+    from pyspark.sql import functions as F
+
+    left = entries[entries["open"]].reset_index(drop=True)
+    if len(left) > REOPEN_LIMIT:
+        return entries, closed
+    outs = solver.codebook.node_layout.names("out")
+    parts = [part.select("class_id", *outs, "rows") for part in closed]
+    classes = (
+        reduce(lambda one, two: one.unionByName(two), parts).groupBy("class_id", *outs).agg(F.sum("rows").alias("rows"))
+    )
+    codes, rows = solver.codes(left), left["rows"].to_numpy(np.int64)
+
+    def cheapest(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            nodes = _forest_nodes(solver, batch[outs].to_numpy(np.int64))
+            forest = solver.forest
+            best, rise = _cheapest_class(
+                nodes, batch["rows"].to_numpy(np.int64), codes, rows, forest.parent, forest.lo, forest.hi, forest.loss
+            )
+            found = np.isfinite(rise)
+            ids = batch["class_id"].to_numpy(np.int64)
+            yield pd.DataFrame({"place": np.flatnonzero(found), "class_id": ids[best[found]], "rise": rise[found]})
+
+    # At most REOPEN_LIMIT rows per batch of classes.
+    offers = classes.mapInPandas(cheapest, "place bigint, class_id bigint, rise double")
+    ranked = offers.groupBy("place").agg(F.min(F.struct("rise", "class_id")).alias("best")).select("best.class_id")
+    chosen = sorted({int(row.class_id) for row in ranked.collect()})
+    if not chosen:
+        return entries, closed
+    names = [*solver.codebook.layout.names(), *COUNTS, "bound"]
+    mine = F.col("class_id").isin(chosen)
+    reopened = pd.concat([part.where(mine).select(*names).toPandas() for part in closed])
+    again = solver.solve(pd.concat([left[names], reopened], ignore_index=True), turn=turn)
+    kept = entries[~entries["open"]]
+    return pd.concat([kept, again], ignore_index=True), [part.where(~mine) for part in closed]
+
+
+def _forest_nodes(solver: Solver, words: np.ndarray) -> np.ndarray:
+    """Node ids of the full trees, packed, to ids of the pruned forest."""
+    nodes = solver.codebook.node_layout.unpack(words)
+    forest = solver.forest
+    out = np.empty_like(nodes)
+    for index in range(forest.width):
+        first, end = forest.start[index], forest.start[index + 1]
+        back = np.full(int(forest.original[first:end].max()) + 1, -1, dtype=np.int32)
+        back[forest.original[first:end]] = np.arange(first, end, dtype=np.int32)
+        out[:, index] = back[nodes[:, index]]
+    return np.ascontiguousarray(out)
+
+
+@njit(cache=True)
+def _cheapest_class(nodes, class_rows, codes, rows, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
+    best = np.full(len(rows), -1, np.int64)
+    least = np.full(len(rows), np.inf)
+    for s in range(len(rows)):
+        for c in range(len(class_rows)):
+            cost = 0.0
+            for j in range(nodes.shape[1]):
+                cost += loss[nodes[c, j]]
+            new = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, np.inf)
+            rise = class_rows[c] * (new - cost) + rows[s] * new
+            if rise < least[s]:
+                least[s] = rise
+                best[s] = c
+    return best, least

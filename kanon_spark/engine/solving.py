@@ -1,0 +1,186 @@
+"""Form the classes: in one process where the signatures fit, over blocks in pandas UDFs where they do not.
+
+Blocks close what is cheaper than anything that crosses their border, which is exactly what the whole table would close.
+What stays open meets again: in one process as soon as it fits, else over new blocks cut on other QIs.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, children_of, count_cells, cut_blocks
+from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.engine.reopen import reopen_for_the_rest
+from kanon_spark.engine.stages import RunContext
+from kanon_spark.kernels.dual import dual_bound
+from kanon_spark.signatures.layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LOCAL_LIMIT = 100_000  # signatures: one process solves and bounds them in seconds
+REST_LIMIT = 250_000  # signatures that blocks may leave to one process
+BLOCK_SIZE = 50_000  # signatures: a task's memory stays far below 1 GB, and its kernels run in seconds
+# How far beyond its crossing loss each round of blocks may go. The first is exact; later ones only see what is left.
+FACTORS = (1.0, 2.0, 4.0, np.inf)
+
+
+@dataclass
+class Solved:
+    """The recoding's entries and how they were found."""
+
+    entries: "DataFrame"
+    bound_kind: str
+    blocks: int = 1
+    rounds: int = 0
+    cuts: list[dict[str, Any]] = field(default_factory=list)
+
+
+def solve_in_one_process(ctx: RunContext, solver: Solver, signatures: "DataFrame", *, path: str, bound: str) -> Solved:
+    """Collect the signatures (the caller knows that they fit), solve, bound, and write the entries."""
+    with ctx.stage("solve"):
+        frame = solver.in_order(signatures.toPandas())
+        entries = solver.solve(frame)
+    with ctx.stage("bound"):
+        kind = bound
+        if bound in {"auto", "dual"}:
+            found = dual_bound(solver.bounding(solver.problem(frame)), ceiling=solver.suppressed)
+            entries["bound"], kind = found.values, found.kind
+        elif bound == "simple":
+            entries["bound"] = solver.simple_bound(frame)
+        else:
+            entries["bound"] = 0.0
+    with ctx.stage("recode"):
+        _write(ctx, solver, entries, path)
+    return Solved(ctx.spark.read.parquet(path), kind)
+
+
+def solve_over_blocks(
+    ctx: RunContext,
+    solver: Solver,
+    signatures: "DataFrame",
+    *,
+    count: int,
+    block_size: int,
+    folder: Callable[[str], str],
+    bound: str,
+    rest_limit: int = REST_LIMIT,
+) -> Solved:
+    """Blocks first, then the rest; every round is written, and read back by the next."""
+    from pyspark.sql import functions as F
+
+    closed: list[DataFrame] = []
+    remaining, left = signatures, count
+    # A cut through a QI without a hierarchy gives the bound away, so such QIs are cut only where no other is left.
+    last = {i for i, column in enumerate(solver.codebook.columns) if column.publish != "node"}
+    cut_facts: list[dict[str, Any]] = []
+    turn = 0
+    while turn < len(FACTORS) and (turn == 0 or left > rest_limit):
+        with ctx.stage("blocks"):
+            cuts = _cut(solver, remaining, left, block_size, frozenset(last))
+            last |= {split.qi for split in cuts.splits}
+            cut_facts.append(_facts(cuts, FACTORS[turn]))
+            ctx.note(f"{left} signatures in {len(cuts.blocks)} blocks")
+        with ctx.stage("solve" if turn == 0 else "rest"):
+            path = folder(f"solved_{turn}")
+            solved = _solve_blocks(solver, remaining, cuts, block_size, FACTORS[turn], turn)
+            solved.write.mode("overwrite").partitionBy("open").parquet(path)
+            written = ctx.spark.read.schema(solver.schema).parquet(path)
+            closed.append(written.where(~F.col("open")))
+            remaining = written.where(F.col("open")).select(*solver.codebook.layout.names(), *COUNTS, "bound")
+            left = remaining.count()
+            ctx.note(f"{left} signatures stay open")
+        turn += 1
+    with ctx.stage("rest"):
+        # At most rest_limit signatures, or what blocks that were solved to the end have left: under k persons each.
+        rest = remaining.toPandas()
+        if len(rest):
+            entries = solver.solve(rest, turn=turn)
+            if entries["open"].any():
+                entries, closed = reopen_for_the_rest(solver, entries, closed, turn=turn + 1)
+            path = folder("solved_rest")
+            _write(ctx, solver, entries, path)
+            closed.append(ctx.spark.read.parquet(path))
+    with ctx.stage("recode"):
+        union = closed[0]
+        for part in closed[1:]:
+            union = union.unionByName(part.select(*union.columns))
+        path = folder("recoding")
+        union.withColumn("bound", F.lit(0.0) if bound == "none" else F.col("bound")).write.mode("overwrite").parquet(
+            path
+        )
+    kind = "none" if bound == "none" else "simple per block"
+    return Solved(ctx.spark.read.parquet(path), kind, cut_facts[0]["blocks"], turn, cut_facts)
+
+
+def _cut(solver: Solver, signatures: "DataFrame", count: int, block_size: int, last: frozenset[int]) -> Cuts:
+    """Cut blocks from cell counts that the workers make; at most `CELL_LIMIT` cells reach the driver."""
+    names = solver.codebook.layout.names()
+
+    def count_in_spark(cuts: Cuts, request: CellRequest) -> Cells:
+        from pyspark.sql import functions as F
+
+        layouts = {
+            block: Layout.of([len(children_of(cuts.forest, qi, frontier[qi])) for qi in columns])
+            for block, frontier, columns in zip(request.blocks, request.frontiers, request.columns, strict=True)
+        }
+
+        def count_batches(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            for batch in batches:
+                codes = solver.codes(batch)
+                for block, (cells, number) in count_cells(codes, cuts.assign(codes), request, cuts.forest).items():
+                    words = layouts[block].pack(cells)
+                    yield pd.DataFrame({"block": block, "cell": words[:, 0], "number": number})
+
+        counted = (
+            signatures.select(*names)
+            .mapInPandas(count_batches, "block int, cell bigint, number bigint")
+            .groupBy("block", "cell")
+            .agg(F.sum("number").alias("number"))
+            .toPandas()
+        )
+        return {
+            int(block): (layouts[int(block)].unpack(part[["cell"]].to_numpy()), part["number"].to_numpy())
+            for block, part in counted.sort_values(["block", "cell"]).groupby("block")
+        }
+
+    return cut_blocks(solver.forest, signatures=count, block_size=block_size, count=count_in_spark, last=last)
+
+
+def _solve_blocks(
+    solver: Solver, signatures: "DataFrame", cuts: Cuts, block_size: int, factor: float, turn: int
+) -> "DataFrame":
+    """One pandas UDF call per bin of blocks."""
+    bins = cuts.bins(block_size)
+
+    def put_into_bins(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            batch["bin"] = bins[cuts.assign(solver.codes(batch))]
+            yield batch
+
+    def solve_bin(frame: pd.DataFrame) -> pd.DataFrame:
+        return solver.solve_bin(frame, cuts, factor=factor, turn=turn)
+
+    fields = ", ".join(f"{name} {kind}" for name, kind in signatures.dtypes)
+    binned = signatures.mapInPandas(put_into_bins, f"{fields}, bin int")
+    return binned.groupBy("bin").applyInPandas(solve_bin, solver.schema)
+
+
+def _write(ctx: RunContext, solver: Solver, entries: pd.DataFrame, path: str) -> None:
+    ctx.spark.createDataFrame(entries, solver.schema).write.mode("overwrite").parquet(path)
+
+
+def _facts(cuts: Cuts, factor: float) -> dict[str, Any]:
+    """What the manifest says of the cuts: sizes and what they guarantee, no values."""
+    return {
+        "blocks": len(cuts.blocks),
+        "largest": max(block.size for block in cuts.blocks),
+        "cut_qis": sorted({split.qi for split in cuts.splits}),
+        "crossing": {
+            str(round(loss, 6)): int(n) for loss, n in zip(*np.unique(cuts.crossing, return_counts=True), strict=True)
+        },
+        "stop": "crossing loss: classes are those of the whole table" if factor == 1.0 else f"{factor} x crossing loss",
+    }

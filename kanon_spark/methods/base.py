@@ -1,0 +1,54 @@
+"""What a method is: a small object that turns a problem into classes. The engine runs it on a table, a block or the rest.
+
+To add a local method, write one file with a class like `Lattice` and name it in `registry.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kanon_spark.kernels.problem import Problem
+
+Effort = Literal["fast", "normal", "high"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a table to solve: all of it, a block, or what blocks have left.
+
+    Attributes:
+        problem: The signatures of the piece, in the order of their codes.
+        stop: Only classes cheaper than this may be formed; infinite means: to the end, nothing stays open that fits.
+        whole_size: Signatures in the whole table: effort is a function of it, not of the piece.
+        suppressed: What a suppressed row costs (the sum of the QIs' weights).
+        seed: Seed of every random choice.
+    """
+
+    problem: Problem
+    stop: float
+    whole_size: int
+    suppressed: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Class of each signature (-1: still open, or to be suppressed) and a lower bound of each signature's loss per row."""
+
+    class_of: NDArray[np.int32]
+    bound: NDArray[np.float64]
+
+
+class LocalMethod(Protocol):
+    """A method that solves one piece at a time."""
+
+    @property
+    def name(self) -> str:
+        """The name that configurations use."""
+        ...
+
+    def solve(self, piece: Piece) -> Solution:
+        """Form classes of at least k persons."""
+        ...

@@ -1,0 +1,330 @@
+"""What a manifest says, in words and numbers that people read. Console and HTML both speak through this file.
+
+A manifest is a plain dict (see `releases/`), and a report must never fail on one that is old or cut short: whatever is
+missing is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = Mapping[str, Any]
+
+LIMITS: tuple[tuple[str, str], ...] = (
+    (
+        "Rows that look alike may also fall ill alike",
+        "k-anonymity hides which row is yours, not what all rows of a class have in common. If everyone in a class has "
+        "the same diagnosis, knowing your class tells your diagnosis.",
+    ),
+    (
+        "Someone who knows more can exclude more",
+        "The guarantee is against a reader who knows the quasi-identifiers. One who also knows other facts, for "
+        "instance that a neighbour never had surgery, can rule rows out.",
+    ),
+    (
+        "Only the columns named as quasi-identifiers are generalized",
+        "Sensitive and other kept columns are published as they are. If a reader can know their values (an exact cost, "
+        "a rare date), they identify as well as a zip code does.",
+    ),
+    (
+        "Two releases of overlapping data can be compared",
+        "Each may be k-anonymous and the pair not: a person's two classes may meet in one row only.",
+    ),
+    (
+        "Tight ranges show real values",
+        "Without a hierarchy a column publishes ranges such as [31, 38], whose ends are values that occur in the "
+        "class; an interval hierarchy publishes round bounds instead.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer in one line."""
+
+    good: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its name and one sentence that says what it means."""
+
+    name: str
+    value: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The same rows before and after: quasi-identifiers both ways, kept columns once."""
+
+    qi: tuple[str, ...]
+    kept: tuple[str, ...]
+    before: tuple[Mapping[str, Any], ...]
+    after: tuple[Mapping[str, Any], ...]
+
+
+def lookup(manifest: Manifest, *path: str) -> Any:
+    """The value at a path of keys, or None."""
+    value: Any = manifest
+    for key in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def number(manifest: Manifest, *path: str) -> float | None:
+    """The number at a path of keys, or None."""
+    value = lookup(manifest, *path)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def count(value: float | None) -> str:
+    """A whole number for people.
+
+    >>> count(50000), count(None)
+    ('50,000', '-')
+    """
+    return "-" if value is None else f"{round(value):,}"
+
+
+def percent(value: float | None) -> str:
+    """A share for people, with three digits that mean something.
+
+    >>> percent(0.07671), percent(0.5), percent(0.0), percent(0.00001)
+    ('7.67%', '50.0%', '0%', '0.001%')
+    """
+    if value is None:
+        return "-"
+    scaled = 100 * value
+    if scaled == 0:
+        return "0%"
+    digits = 2 if abs(scaled) < 10 else 1
+    return f"{scaled:.{digits}f}%" if abs(scaled) >= 0.01 else f"{scaled:.1g}%"
+
+
+def unit_word(manifest: Manifest) -> str:
+    """What k counts: "persons" where the request names a unit, else "rows"."""
+    named = lookup(manifest, "privacy", "unit") or lookup(manifest, "privacy", "k", "unit")
+    persons, rows = number(manifest, "persons"), number(manifest, "rows", "input")
+    return "persons" if named or (persons is not None and persons != rows) else "rows"
+
+
+def verdict(manifest: Manifest) -> Verdict:
+    """The outcome in plain words.
+
+    >>> verdict({"outcome": "published", "privacy": {"k": {"asked": 5, "achieved": 6}}}).text
+    'Verified and published: every combination of quasi-identifiers in the release is shared by at least 6 rows.'
+    """
+    asked, achieved = number(manifest, "privacy", "k", "asked"), number(manifest, "privacy", "k", "achieved")
+    failed = str(manifest.get("outcome", "")) in {"failed", "refused", "aborted"}
+    if failed or asked is None or achieved is None:
+        reason = lookup(manifest, "error", "message") or "the run did not come to its end"
+        return Verdict(False, f"Nothing was published: {reason}")
+    if achieved < asked:
+        return Verdict(False, f"Not {count(asked)}-anonymous: a combination is shared by only {count(achieved)}.")
+    return Verdict(
+        True,
+        f"Verified and published: every combination of quasi-identifiers in the release is shared by at least "
+        f"{count(achieved)} {unit_word(manifest)}.",
+    )
+
+
+def figures(manifest: Manifest) -> list[Figure]:
+    """All headline numbers that the manifest holds, the most asked-for first."""
+    makers = (_k, _rows, _persons, _suppressed, _classes, _gcp, _bound, _gap, _cavg, _dm)
+    return [figure for maker in makers if (figure := maker(manifest)) is not None]
+
+
+def _k(manifest: Manifest) -> Figure | None:
+    asked, achieved = number(manifest, "privacy", "k", "asked"), number(manifest, "privacy", "k", "achieved")
+    if asked is None or achieved is None:
+        return None
+    others = f"{count(achieved - 1)} or more other {unit_word(manifest)}"
+    hidden = f"by the quasi-identifiers alone, every one hides among {others}"
+    return Figure("k achieved", count(achieved), f"{count(asked)} was asked for; {hidden}.")
+
+
+def _rows(manifest: Manifest) -> Figure | None:
+    released, whole = number(manifest, "rows", "released"), number(manifest, "rows", "input")
+    if released is None or whole is None:
+        return None
+    return Figure("rows released", count(released), f"Out of {count(whole)} rows of the source.")
+
+
+def _persons(manifest: Manifest) -> Figure | None:
+    persons = number(manifest, "persons")
+    if persons is None or unit_word(manifest) == "rows":
+        return None
+    return Figure("persons", count(persons), "k counts persons: several rows of one person count once.")
+
+
+def _suppressed(manifest: Manifest) -> Figure | None:
+    suppressed, whole = number(manifest, "rows", "suppressed"), number(manifest, "rows", "input")
+    if suppressed is None:
+        return None
+    if not suppressed:
+        return Figure("rows suppressed", "0", "No row had to be left out.")
+    share = f" ({percent(suppressed / whole)})" if whole else ""
+    return Figure("rows suppressed", count(suppressed), f"Rows{share} that could not be hidden among others.")
+
+
+def _classes(manifest: Manifest) -> Figure | None:
+    classes = number(manifest, "classes")
+    if classes is None:
+        return None
+    sizes = [number(manifest, "class_sizes", end) for end in ("smallest", "largest")]
+    sentence = "Groups of rows with the same published quasi-identifiers"
+    if None not in sizes:
+        sentence += f", of {count(sizes[0])} to {count(sizes[1])} rows each"
+    return Figure("classes", count(classes), sentence + ".")
+
+
+def _gcp(manifest: Manifest) -> Figure | None:
+    gcp = number(manifest, "metrics", "gcp")
+    if gcp is None:
+        return None
+    sentence = "The share of detail that the quasi-identifiers lost (GCP): 0% is untouched, 100% is nothing but *."
+    return Figure("loss", percent(gcp), sentence)
+
+
+def _bound(manifest: Manifest) -> Figure | None:
+    bound, kind = number(manifest, "metrics", "gcp_bound"), lookup(manifest, "metrics", "bound_kind")
+    if bound is None:
+        return None
+    how = f" ({kind} bound)" if isinstance(kind, str) and kind else ""
+    return Figure("lower bound", percent(bound), f"No release with these hierarchies and this k can lose less{how}.")
+
+
+def _gap(manifest: Manifest) -> Figure | None:
+    gap = number(manifest, "metrics", "gcp_gap")
+    if gap is None:
+        return None
+    return Figure("gap to the bound", percent(gap), "At most this much more is lost than by the best possible release.")
+
+
+def _cavg(manifest: Manifest) -> Figure | None:
+    cavg = number(manifest, "metrics", "cavg")
+    if cavg is None:
+        return None
+    sentence = "How many times larger than k the average class is (CAVG); nearer to 1 keeps more detail."
+    return Figure("average class", f"{cavg:.2f}", sentence)
+
+
+def _dm(manifest: Manifest) -> Figure | None:
+    dm = number(manifest, "metrics", "dm")
+    if dm is None:
+        return None
+    sentence = "Sum of the squared class sizes (DM): how many pairs of rows cannot be told apart."
+    return Figure("discernibility", count(dm), sentence)
+
+
+def losses(manifest: Manifest) -> list[tuple[str, float]]:
+    """Each quasi-identifier's loss (NCP), in the manifest's order."""
+    per_qi = lookup(manifest, "metrics", "per_qi")
+    if not isinstance(per_qi, Mapping):
+        return []
+    found = [(str(name), number(per_qi, name, "ncp")) for name in per_qi]
+    return [(name, ncp) for name, ncp in found if ncp is not None]
+
+
+def class_sizes(manifest: Manifest) -> list[tuple[str, int]]:
+    """How many classes there are of each size, sizes with k worked out.
+
+    >>> class_sizes({"privacy": {"k": {"asked": 5}}, "class_sizes": {"histogram": {"k..2k-1": 7, "2k..4k-1": 1}}})
+    [('5 to 9', 7), ('10 to 19', 1)]
+    """
+    histogram = lookup(manifest, "class_sizes", "histogram")
+    if not isinstance(histogram, Mapping):
+        return []
+    k = number(manifest, "privacy", "k", "asked")
+    return [(_size_label(str(size), k), int(many)) for size, many in histogram.items()]
+
+
+def _size_label(size: str, k: float | None) -> str:
+    low, dots, high = size.partition("..")
+    if k is None or not dots or not low.endswith("k") or not high.endswith("k-1"):
+        return size
+    factors = [text.removesuffix("k") or "1" for text in (low, high.removesuffix("-1"))]
+    if not all(factor.isdigit() for factor in factors):
+        return size
+    return f"{count(int(factors[0]) * k)} to {count(int(factors[1]) * k - 1)}"
+
+
+def samples(manifest: Manifest) -> Samples | None:
+    """Rows before and after, where the manifest has them (an internal one)."""
+    before, after = lookup(manifest, "samples", "before"), lookup(manifest, "samples", "after")
+    if not _rows_of(before) or not _rows_of(after):
+        return None
+    pairs = list(zip(before, after, strict=False))
+    qi = lookup(manifest, "columns", "qi")
+    names = tuple(str(name) for name in qi) if isinstance(qi, Sequence) and qi else tuple(pairs[0][1])
+    kept = tuple(name for name in pairs[0][1] if name not in names and name in pairs[0][0])
+    return Samples(names, kept, tuple(b for b, _ in pairs), tuple(a for _, a in pairs))
+
+
+def _rows_of(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def dropped(manifest: Manifest) -> list[str]:
+    """The columns that are not in the release."""
+    names = lookup(manifest, "columns", "dropped")
+    return [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []
+
+
+def places(manifest: Manifest) -> list[tuple[str, str]]:
+    """Where release, manifest and report are."""
+    files = lookup(manifest, "files")
+    if not isinstance(files, Mapping):
+        files = {}
+    sink = lookup(manifest, "sink")
+    target = (
+        next((sink[key] for key in ("target", "path", "table") if sink.get(key)), None)
+        if isinstance(sink, Mapping)
+        else sink
+    )
+    found = {
+        "release": files.get("release") or target,
+        "manifest": files.get("manifest"),
+        "report": files.get("report"),
+    }
+    return [(name, str(place)) for name, place in found.items() if place]
+
+
+def stage_seconds(manifest: Manifest) -> list[tuple[str, float]]:
+    """Seconds per stage, in the order they ran."""
+    stages = lookup(manifest, "seconds", "stages")
+    if not isinstance(stages, Mapping):
+        return []
+    found = [(str(name), number(stages, name)) for name in stages]
+    return [(name, seconds) for name, seconds in found if seconds is not None]
+
+
+def checks(manifest: Manifest) -> list[tuple[str, bool, str]]:
+    """What the verifier checked on the written table: name, passed, detail."""
+    found = lookup(manifest, "checks") or lookup(manifest, "verification", "checks")
+    if not isinstance(found, list):
+        return []
+    return [
+        (str(check.get("name", "")), bool(check.get("passed")), str(check.get("detail", "")))
+        for check in found
+        if isinstance(check, Mapping)
+    ]
+
+
+def warnings(manifest: Manifest) -> list[str]:
+    """What the run wants its owner to think about."""
+    found = lookup(manifest, "warnings")
+    return [str(text) for text in found] if isinstance(found, list) else []
+
+
+def method_text(manifest: Manifest) -> str:
+    """The method and its effort."""
+    method = manifest.get("method")
+    if isinstance(method, Mapping):
+        effort = method.get("effort")
+        return str(method.get("name", "")) + (f", effort {effort}" if effort else "")
+    return str(method or "")

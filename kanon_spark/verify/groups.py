@@ -1,0 +1,152 @@
+"""A table as groups of equal tuples, and a fingerprint of them that does not depend on their order.
+
+Both sides of the multiset check come through here: the rows that were written, grouped by their QI columns, and the
+recoding's entries, grouped by the tuple each of them publishes. Two sides are equal if the sums over their groups of a
+hash of (tuple, rows, content sums) are equal; no join is needed to see that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kanon_spark.io.content import content_hash, hash_sums
+from kanon_spark.verify.facts import SUPPRESSED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_COMPARED = ("rows", "g_hi", "g_lo")
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark must read it, whatever characters it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def tuple_columns(count: int) -> list[str]:
+    """Names under which the published tuple travels: the users' own names could clash with ours."""
+    return [f"pub{index}" for index in range(count)]
+
+
+def with_flags(columns: "Sequence[Column]") -> "list[Column]":
+    """Each column and whether it is null: xxhash64 alone skips nulls and so confuses (null, a) with (a, null)."""
+    return [part for column in columns for part in (column, column.isNull())]
+
+
+def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], unit: str | None = None) -> "DataFrame":
+    """The table grouped by its QI columns: `pub<i>`, `rows`, content sums and, with a unit, `persons`.
+
+    `g_hi` and `g_lo` are sums over the kept columns, `c_hi` and `c_lo` over all. A null unit is a person of its own.
+    """
+    from pyspark.sql import functions as F
+
+    names = tuple_columns(len(qi))
+    columns = [F.col(quoted(name)).alias(alias) for name, alias in zip(qi, names, strict=True)]
+    columns += [content_hash(table, kept).alias("g"), content_hash(table, table.columns).alias("c")]
+    if unit is not None:
+        columns.append(F.col(quoted(unit)).alias("unit"))
+    g_hi, g_lo = hash_sums(F.col("g"))
+    c_hi, c_lo = hash_sums(F.col("c"))
+    measures = [
+        F.count(F.lit(1)).alias("rows"),
+        g_hi.alias("g_hi"),
+        g_lo.alias("g_lo"),
+        c_hi.alias("c_hi"),
+        c_lo.alias("c_lo"),
+    ]
+    if unit is not None:
+        nobody = F.count(F.when(F.col("unit").isNull(), 1))
+        measures.append((F.count_distinct("unit") + nobody).alias("persons"))
+    return table.select(*columns).groupBy(*names).agg(*measures)
+
+
+def group_entries(published: "DataFrame", *, width: int) -> "DataFrame":
+    """Entries that carry their published tuple, grouped by it: `pub<i>`, `rows`, `g_hi`, `g_lo`."""
+    from pyspark.sql import functions as F
+
+    sums = [F.sum(name).alias(name) for name in ("rows", "g_hi", "g_lo")]
+    return published.groupBy(*tuple_columns(width)).agg(*sums)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the driver learns of a grouped table.
+
+    Attributes:
+        sizes: Rows in a group → how many groups have that many (all groups).
+        starred: Rows of the group that reads `*` in every column, 0 if there is none.
+        fingerprint: Order-free hash of (tuple, rows, g sums) over all groups.
+        content: Order-free hash of the rows as a whole; empty where the groups carry no c sums.
+        persons: Least persons of a group, None where they were not counted.
+        short: Groups with fewer than k persons (rows, where persons were not counted).
+    """
+
+    sizes: dict[int, int]
+    starred: int
+    fingerprint: str
+    content: str
+    persons: int | None
+    short: int
+
+    @property
+    def rows(self) -> int:
+        """Rows in all groups."""
+        return sum(size * count for size, count in self.sizes.items())
+
+
+def summarize(groups: "DataFrame", *, width: int, k: int) -> Summary:
+    """One pass over a grouped table, brought to the driver as one row per group size.
+
+    Bounded: n rows cannot have more than √(2n) distinct group sizes (and at most one group is starred).
+    """
+    from pyspark.sql import functions as F
+
+    names = tuple_columns(width)
+    columns = [F.col(name) for name in names]
+    starred = F.lit(True)
+    for column in columns:
+        starred = starred & column.cast("string").eqNullSafe(F.lit(SUPPRESSED))
+    counted = "persons" in groups.columns
+    whole = "c_hi" in groups.columns
+    part = groups.withColumn("starred", starred).withColumn(
+        "hashed", F.xxhash64(*with_flags(columns), "rows", "g_hi", "g_lo")
+    )
+    hashed_hi, hashed_lo = hash_sums(F.col("hashed"))
+    measures = [F.count(F.lit(1)).alias("groups"), hashed_hi.alias("hashed_hi"), hashed_lo.alias("hashed_lo")]
+    if whole:
+        # A group's own sums are longs; over billions of rows only a decimal holds their total.
+        measures += [F.sum(F.col(name).cast("decimal(38,0)")).alias(name) for name in ("c_hi", "c_lo")]
+    if counted:
+        measures += [F.min("persons").alias("persons"), F.count(F.when(F.col("persons") < k, 1)).alias("short")]
+    found = part.groupBy("rows", "starred").agg(*measures).toArrow().to_pylist()
+
+    sizes: dict[int, int] = {}
+    for row in found:
+        sizes[row["rows"]] = sizes.get(row["rows"], 0) + row["groups"]
+    short = sum(row["short"] for row in found) if counted else sum(n for size, n in sizes.items() if size < k)
+    return Summary(
+        sizes=dict(sorted(sizes.items())),
+        starred=sum(row["rows"] * row["groups"] for row in found if row["starred"]),
+        fingerprint=_combined(found, "hashed"),
+        content=_combined(found, "c") if whole else "",
+        persons=min((row["persons"] for row in found), default=0) if counted else None,
+        short=short,
+    )
+
+
+def _combined(found: Iterable[Mapping[str, Any]], name: str) -> str:
+    """Sums of high and low halves put together again: the sum of the hashes, as 32 hexadecimal digits."""
+    total = sum((int(row[f"{name}_hi"]) << 32) + int(row[f"{name}_lo"]) for row in found)
+    return f"{total % 2**128:032x}"
+
+
+def differing_tuples(left: "DataFrame", right: "DataFrame", *, width: int) -> int:
+    """How many tuples have other rows or other content on the two sides. Asked only when the fingerprints differ."""
+    from pyspark.sql import functions as F
+
+    names = tuple_columns(width)
+    negated = right.select(*names, *[(-F.col(name)).alias(name) for name in _COMPARED])
+    # Each tuple comes at most once per side, so the two cancel exactly or the tuple differs.
+    change = left.select(*names, *_COMPARED).unionByName(negated).groupBy(*names)
+    sums = change.agg(*[F.sum(name).alias(name) for name in _COMPARED])
+    return sums.where(" or ".join(f"{name} <> 0" for name in _COMPARED)).count()

@@ -1,0 +1,51 @@
+"""What each entry of the recoding publishes, as labels, in Catalyst."""
+
+from typing import TYPE_CHECKING
+
+from kanon_spark.verify.facts import SUPPRESSED, Evidence, QiFacts
+from kanon_spark.verify.groups import tuple_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_LITERALS = 2_000  # beyond this a literal array makes a plan slower than the join it saves
+
+
+def with_published(evidence: Evidence) -> "DataFrame":
+    """The entries with `pub<i>`, the text that each QI publishes; `*` throughout for suppressed entries."""
+    from pyspark.sql import functions as F
+
+    frame = evidence.entries
+    names = tuple_columns(len(evidence.qis))
+    suppressed = F.col("class_id") < 0
+    for index, (qi, name) in enumerate(zip(evidence.qis, names, strict=True)):
+        if qi.publish != "node":
+            label: Column = F.col(f"label_{index}")
+        elif qi.static and len(qi.node_labels) <= _LITERALS:
+            labels = F.array(*[F.lit(text).cast("string") for text in qi.node_labels])
+            label = F.element_at(labels, evidence.node_layout.unpack_column(index, "out") + 1)
+        else:
+            # Labels that come from the data never stand in a plan: they are joined.
+            table = label_table(frame, qi.node_labels, code=f"node{index}", text=f"text{index}")
+            node = evidence.node_layout.unpack_column(index, "out")
+            frame = frame.join(F.broadcast(table), node == F.col(f"node{index}"), "left")
+            label = F.col(f"text{index}")
+        frame = frame.withColumn(name, F.when(suppressed, F.lit(SUPPRESSED)).otherwise(label))
+    return frame
+
+
+def label_table(frame: "DataFrame", labels: tuple[str | None, ...], *, code: str, text: str) -> "DataFrame":
+    """Labels as a table (code, text), in the session that `frame` belongs to."""
+    import pyarrow as pa
+
+    codes = pa.array(range(len(labels)), pa.int32())
+    return frame.sparkSession.createDataFrame(pa.table({code: codes, text: pa.array(labels, pa.string())}))
+
+
+def leaf_texts(qi: QiFacts) -> "DataFrame":
+    """(code, text): what each leaf stands for: the value as it was hashed, or the label it was generalized to."""
+    from pyspark.sql import functions as F
+
+    if qi.derived:
+        return label_table(qi.dictionary, qi.leaf_labels, code="code", text="text")
+    return qi.dictionary.select("code", F.col("ident").cast("string").alias("text"))

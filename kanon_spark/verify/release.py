@@ -1,0 +1,137 @@
+"""Does a written release hold what it promises? Read back from where it was written, before it is published."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from kanon_spark.verify.cells import untrue_cells
+from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
+from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, summarize
+from kanon_spark.verify.identities import Counted, count_entries
+from kanon_spark.verify.persons import Persons, count_persons
+from kanon_spark.verify.published import with_published
+from kanon_spark.verify.table import k_check
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def verify_release(
+    table: "DataFrame",
+    *,
+    k: int,
+    evidence: Evidence,
+    kept: Sequence[str],
+    suppressed_rows: Literal["drop", "star"],
+    max_suppression: float,
+    input_rows: int,
+    pairs: "DataFrame | None" = None,
+) -> Verdict:
+    """Check a written table against the recoding it claims to follow.
+
+    Args:
+        table: What was written, read back.
+        k: Persons (rows, without `pairs`) that every published group must have.
+        evidence: The recoding.
+        kept: Columns that pass through unchanged, in the order in which the source's content was hashed.
+        suppressed_rows: Whether suppressed rows were dropped or published as rows of `*`.
+        max_suppression: Largest share of the input's rows that may be suppressed.
+        input_rows: Rows of the source.
+        pairs: Persons of each signature, where `privacy.unit` is given (see `verify/persons.py`).
+
+    Returns:
+        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`.
+    """
+    star = suppressed_rows == "star"
+    width = len(evidence.qis)
+    names = [qi.name for qi in evidence.qis]
+    staged = group_rows(table, qi=names, kept=kept)
+    found = summarize(staged, width=width, k=k)
+    published = with_published(evidence)
+    counted = count_entries(evidence)
+    claimed = published if star else published.where("class_id >= 0")
+    promised = group_entries(claimed, width=width)
+    promise = summarize(promised, width=width, k=k)
+
+    persons = None if pairs is None else count_persons(pairs, published, star=star, width=width, k=k)
+    checks = [
+        _columns_check(table.columns, [*names, *kept]),
+        k_check(found, k=k, persons=False) if persons is None else _person_check(persons, k=k),
+        _rows_check(found.rows, counted, input_rows=input_rows, star=star),
+        _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),
+        _truth_check(untrue_cells(evidence, published, entries=counted.entries)),
+        _codes_check(counted),
+    ]
+    same = (found.fingerprint, found.rows) == (promise.fingerprint, promise.rows)
+    checks.append(_multiset_check(0 if same else max(1, differing_tuples(staged, promised, width=width))))
+
+    sizes = found.sizes
+    if star and counted.suppressed:
+        sizes = _without_suppressed(sizes, starred=found.starred, suppressed=counted.suppressed)
+    achieved = min(found.sizes, default=0) if persons is None else persons.least
+    return Verdict(tuple(checks), ClassFacts.of(sizes, k=k, achieved=achieved), found.rows, found.content)
+
+
+def _without_suppressed(sizes: Mapping[int, int], *, starred: int, suppressed: int) -> dict[int, int]:
+    """Class sizes with the suppressed rows taken out of the group of `*`, which released rows may share."""
+    left = dict(sizes)
+    if starred in left:
+        left[starred] -= 1
+        released = starred - suppressed
+        if released > 0:
+            left[released] = left.get(released, 0) + 1
+    return {size: count for size, count in left.items() if count}
+
+
+def _columns_check(found: Sequence[str], wanted: Sequence[str]) -> Check:
+    extra = sorted(set(found) - set(wanted))
+    missing = sorted(set(wanted) - set(found))
+    if extra or missing or len(found) != len(wanted):
+        return Check("columns", False, f"columns too many: {extra}; columns missing: {missing}")
+    return Check("columns", True, f"{len(wanted)} columns, the quasi-identifiers and those that were to be kept")
+
+
+def _person_check(persons: Persons, *, k: int) -> Check:
+    if persons.unmatched:
+        return Check("k", False, f"{persons.unmatched:,} persons of the source belong to no entry of the recoding")
+    if persons.short:
+        return Check(
+            "k", False, f"{persons.short:,} groups have fewer than {k} persons; the smallest has {persons.least:,}"
+        )
+    return Check("k", True, f"every group has at least {k} persons; the smallest has {persons.least:,}")
+
+
+def _rows_check(released: int, counted: Counted, *, input_rows: int, star: bool) -> Check:
+    expected = counted.rows if star else counted.rows - counted.suppressed
+    detail = (
+        f"{released:,} rows were written and {counted.suppressed:,} suppressed "
+        f"({'published as *' if star else 'dropped'}) of {input_rows:,} in the source"
+    )
+    return Check("rows", released == expected and counted.rows == input_rows, detail)
+
+
+def _suppression_check(suppressed: int, *, max_suppression: float, input_rows: int) -> Check:
+    # Exact up to the last row: a share of 0.01 of 300 rows is 3, though 0.01 * 300 is not in binary.
+    allowed = int(Decimal(repr(max_suppression)) * input_rows)
+    detail = f"{suppressed:,} rows are suppressed and {allowed:,} ({max_suppression:.4g} of all) may be"
+    return Check("suppression", suppressed <= allowed, detail)
+
+
+def _truth_check(untrue: Mapping[str, int]) -> Check:
+    if untrue:
+        listed = ", ".join(f"{name} ({count:,})" for name, count in untrue.items())
+        return Check("truth", False, f"published labels that are not true of the value behind them: {listed}")
+    return Check("truth", True, "every published label is true of every value behind it")
+
+
+def _codes_check(counted: Counted) -> Check:
+    if counted.wrong:
+        wrong = f"{counted.wrong:,} of {counted.entries:,}"
+        return Check("codes", False, f"the codes of {wrong} entries do not decode to the rows they are joined to")
+    return Check("codes", True, f"the codes of all {counted.entries:,} entries decode to the rows they are joined to")
+
+
+def _multiset_check(differing: int) -> Check:
+    if differing:
+        return Check("multiset", False, f"{differing:,} published tuples hold other rows than source and recoding say")
+    return Check("multiset", True, "the written rows are exactly the source's rows, recoded")

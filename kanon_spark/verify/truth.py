@@ -1,0 +1,328 @@
+"""Is a published label true of a raw value? Decided from the texts alone.
+
+This is the independent judge: it knows the configuration's words (what an interval, a prefix, a date level, a range or
+a set means) and reads a hierarchy file by a few lines of its own. It builds no tree and shares no code with what chose
+the labels.
+
+Three rules hold for every kind: `*` is true of anything; null is published only for null; null is covered only by null
+or `*`. A value is always true of itself.
+"""
+
+import csv
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.verify.facts import SUPPRESSED
+
+Text = str | None
+
+
+class Judge(ABC):
+    """Decides for one quasi-identifier."""
+
+    def covers(self, raw: Text, label: Text) -> bool:
+        """True if `label` may be published for a row whose value reads `raw`."""
+        if label == SUPPRESSED:
+            return True
+        if raw is None or label is None:
+            return raw is None and label is None
+        return self._covers(raw, label)
+
+    def contains(self, inner: Text, label: Text) -> bool:
+        """True if every value that `inner` (itself a label) may stand for may be published as `label`."""
+        if label == SUPPRESSED:
+            return True
+        if inner is None or label is None:
+            return inner is None and label is None
+        return self._contains(inner, label)
+
+    def untrue(self, pairs: Iterable[tuple[Text, Text]], *, generalized: bool) -> int:
+        """How many (value, label) pairs are false; `generalized` values are labels themselves."""
+        holds = self.contains if generalized else self.covers
+        return sum(not holds(value, label) for value, label in pairs)
+
+    @abstractmethod
+    def _covers(self, raw: str, label: str) -> bool: ...
+
+    @abstractmethod
+    def _contains(self, inner: str, label: str) -> bool: ...
+
+
+def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None) -> Judge:
+    """The judge for a quasi-identifier, by what its configuration says.
+
+    >>> judge = judge_for(QiSpec(hierarchy=PrefixSpec(keep=[3, 2])), kind="text")
+    >>> judge.covers("53715", "537**"), judge.covers("53715", "538**")
+    (True, False)
+    """
+    hierarchy = spec.hierarchy
+    if isinstance(hierarchy, CsvSpec):
+        path = csv_path if csv_path is not None else Path(hierarchy.path)
+        rows = _read_rows(path, hierarchy.separator)
+        return _FileJudge(rows, min_level=spec.min_level, numeric=kind in ("integer", "real"))
+    if isinstance(hierarchy, IntervalSpec):
+        return _SpanJudge(_Numbers())
+    if isinstance(hierarchy, DateSpec):
+        return _SpanJudge(_Calendar())
+    if isinstance(hierarchy, PrefixSpec):
+        return _PrefixJudge()
+    if isinstance(hierarchy, FlatSpec):
+        return _FlatJudge()
+    if kind in ("integer", "real"):
+        return _SpanJudge(_Numbers())
+    if kind in ("date", "timestamp"):
+        return _SpanJudge(_Moments())
+    return _SetJudge()
+
+
+# Hierarchy files
+
+
+def _read_rows(path: Path, separator: str) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.reader(file, delimiter=separator) if any(field.strip() for field in row)]
+    return [row if len(row) > 1 else [*row, SUPPRESSED] for row in rows]
+
+
+class _FileJudge(Judge):
+    """A label is true of a value if the value's own line in the file names it, at `min_level` or above.
+
+    Where the same label heads several lines at `min_level`, all of them must name what is published. Null, and a value
+    that the file does not name (`unknown: root`), stand under the root alone; a file's root says what `*` says.
+    """
+
+    def __init__(self, rows: list[list[str]], *, min_level: int, numeric: bool) -> None:
+        self._numeric = numeric
+        self._root = frozenset({SUPPRESSED}.union(*(row[-1:] for row in rows)))
+        self._of_value: dict[object, frozenset[str]] = {}
+        self._of_label: dict[str, frozenset[str]] = {}
+        for row in rows:
+            fields = frozenset(row[min_level:])
+            self._of_value[self._key(row[0])] = fields
+            label = row[min_level]
+            self._of_label[label] = self._of_label.get(label, fields) & fields
+
+    def _key(self, text: str) -> object:
+        # A file's 39 is a table's 39.0.
+        number = _number(text) if self._numeric else None
+        return text if number is None else number
+
+    def covers(self, raw: Text, label: Text) -> bool:
+        return label in self._root or super().covers(raw, label)
+
+    def contains(self, inner: Text, label: Text) -> bool:
+        return label in self._root or super().contains(inner, label)
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return label in self._of_value.get(self._key(raw), ())
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return label in self._of_label.get(inner, ())
+
+
+class _FlatJudge(Judge):
+    """A value is published as it is, or not at all."""
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return raw == label
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return inner == label
+
+
+class _PrefixJudge(Judge):
+    """`123**` is true of the values that begin with 123, whatever their length."""
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return raw == label or (label.endswith("*") and raw.startswith(label.rstrip("*")))
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return inner == label or (label.endswith("*") and inner.rstrip("*").startswith(label.rstrip("*")))
+
+
+class _SetJudge(Judge):
+    """`{a, b}` is true of its members; a member with a comma, brace or quote is written as JSON text."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, frozenset[str]] = {}
+
+    def _set(self, label: str) -> frozenset[str]:
+        if label not in self._members:
+            self._members[label] = frozenset(_members(label))
+        return self._members[label]
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return raw == label or raw in self._set(label)
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return inner == label or (bool(self._set(inner)) and self._set(inner) <= self._set(label))
+
+
+def _members(label: str) -> list[str]:
+    """Members of a published set; none if the text is not one.
+
+    >>> _members('{a, "b, c", d}')
+    ['a', 'b, c', 'd']
+    """
+    if len(label) < 2 or label[0] != "{" or label[-1] != "}":
+        return []
+    decoder = json.JSONDecoder()
+    members: list[str] = []
+    position, end = 1, len(label) - 1
+    while True:
+        if label.startswith('"', position):
+            try:
+                member, position = decoder.raw_decode(label, position)
+            except json.JSONDecodeError:
+                return []
+        else:
+            stop = label.find(", ", position, end)
+            stop = end if stop < 0 else stop
+            member, position = label[position:stop], stop
+            if any(mark in member for mark in '{},"'):
+                return []
+        members.append(member)
+        if position == end:
+            return members
+        if not label.startswith(", ", position) or position + 2 > end:
+            return []
+        position += 2
+
+
+# Everything that is a stretch of an ordered domain: intervals, ranges, months, decades
+
+
+@dataclass(frozen=True)
+class _Span:
+    """From low to high; None is without end. Bounds are any values that compare."""
+
+    low: Any
+    high: Any
+    low_open: bool = False
+    high_open: bool = False
+
+    def within(self, other: "_Span") -> bool:
+        """True if all of this lies in the other."""
+        if other.low is not None:
+            if self.low is None or self.low < other.low:
+                return False
+            if self.low == other.low and other.low_open and not self.low_open:
+                return False
+        if other.high is not None:
+            if self.high is None or self.high > other.high:
+                return False
+            if self.high == other.high and other.high_open and not self.high_open:
+                return False
+        return True
+
+
+class _Reader(ABC):
+    """Reads values and labels of one ordered kind as spans; None for what it cannot read."""
+
+    @abstractmethod
+    def value(self, text: str) -> Any | None:
+        """A value as something that compares."""
+
+    def label(self, text: str) -> _Span | None:
+        """A label: `[lo, hi]` with either end open, `< x`, `>= x`, or a single value."""
+        if text.startswith(("< ", ">= ")):
+            sign, _, rest = text.partition(" ")
+            bound = self.value(rest)
+            if bound is None:
+                return None
+            return _Span(None, bound, high_open=True) if sign == "<" else _Span(bound, None)
+        if text[:1] in "[(" and text[-1:] in "])" and text.count(", ") == 1:
+            left, right = text[1:-1].split(", ")
+            low, high = self.value(left), self.value(right)
+            if low is None or high is None:
+                return None
+            return _Span(low, high, low_open=text[0] == "(", high_open=text[-1] == ")")
+        point = self.value(text)
+        return None if point is None else _Span(point, point)
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return None if number.is_nan() else number
+
+
+class _Numbers(_Reader):
+    def value(self, text: str) -> Decimal | None:
+        return _number(text)
+
+
+_MOMENT = re.compile(r"([+-]?\d{3,})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?")
+
+
+class _Moments(_Reader):
+    """Dates and timestamps as Spark prints them (time zone UTC)."""
+
+    def value(self, text: str) -> tuple[int, ...] | None:
+        found = _MOMENT.fullmatch(text)
+        if found is None:
+            return None
+        *whole, fraction = found.groups()
+        return (*(int(part or 0) for part in whole), int((fraction or "").ljust(9, "0")))
+
+
+_QUARTER = re.compile(r"([+-]?\d{3,})-Q([1-4])")
+_MONTH = re.compile(r"([+-]?\d{3,})-(\d\d)")
+_YEAR = re.compile(r"[+-]?\d{3,}")
+_DECADE = re.compile(r"([+-]?\d{2,}0)s")
+
+
+class _Calendar(_Reader):
+    """Days, and the months, quarters, years and decades that hold them."""
+
+    def value(self, text: str) -> tuple[int, int, int] | None:
+        found = _MOMENT.fullmatch(text)
+        return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+
+    def label(self, text: str) -> _Span | None:
+        if found := _QUARTER.fullmatch(text):
+            year, last = int(found[1]), 3 * int(found[2])
+            return _Span((year, last - 2, 1), (year, last, 31))
+        if found := _MONTH.fullmatch(text):
+            year, month = int(found[1]), int(found[2])
+            return _Span((year, month, 1), (year, month, 31))
+        if _YEAR.fullmatch(text):
+            return _Span((int(text), 1, 1), (int(text), 12, 31))
+        if found := _DECADE.fullmatch(text):
+            return _Span((int(found[1]), 1, 1), (int(found[1]) + 9, 12, 31))
+        return super().label(text)
+
+
+class _SpanJudge(Judge):
+    """A label is true of a value that lies in it."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+        self._spans: dict[str, _Span | None] = {}
+
+    def _span(self, label: str) -> _Span | None:
+        # There are far fewer labels than values, and each is read for thousands of them.
+        if label not in self._spans:
+            self._spans[label] = self._reader.label(label)
+        return self._spans[label]
+
+    def _covers(self, raw: str, label: str) -> bool:
+        if raw == label:
+            return True
+        value, span = self._reader.value(raw), self._span(label)
+        return value is not None and span is not None and _Span(value, value).within(span)
+
+    def _contains(self, inner: str, label: str) -> bool:
+        if inner == label:
+            return True
+        span, outer = self._span(inner), self._span(label)
+        return span is not None and outer is not None and span.within(outer)

@@ -1,0 +1,86 @@
+"""Fixtures of the lane without Spark."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def manifest() -> dict[str, Any]:
+    """A whole manifest, as a run writes it, with values that no report may trust."""
+    return {
+        "run_id": "20240101T000000_abcdef01",
+        "name": "admissions <b>",
+        "outcome": "published",
+        "config_sha256": "0" * 64,
+        "started": "2024-01-01T00:00:00Z",
+        "finished": "2024-01-01T00:00:20Z",
+        "method": {"name": "lattice", "effort": "normal"},
+        "source": {"path": "/data/admissions.parquet"},
+        "sink": {"path": "/out/release", "format": "parquet"},
+        "files": {"release": "/out/release", "manifest": "/out/manifest.json", "report": "/out/report.html"},
+        "columns": {
+            "qi": ["age", "sex", "zip"],
+            "sensitive": ["diagnosis"],
+            "kept": ["diagnosis", "cost"],
+            "dropped": ["name", "patient_id"],
+        },
+        "rows": {"input": 50000, "released": 49990, "suppressed": 10},
+        "persons": 42654,
+        "signatures": 46528,
+        "blocks": 1,
+        "classes": 3000,
+        "class_sizes": {"smallest": 10, "largest": 61, "histogram": {"k..2k-1": 2700, "2k..4k-1": 290, "4k..8k-1": 10}},
+        "privacy": {"unit": "patient_id", "k": {"asked": 10, "achieved": 10}},
+        "metrics": {
+            "gcp": 0.1871,
+            "gcp_bound": 0.1702,
+            "gcp_gap": 0.0993,
+            "bound_kind": "dual",
+            "dm": 820000,
+            "cavg": 1.67,
+            "total_il": 28065.0,
+            "per_qi": {
+                "age": {"ncp": 0.08, "levels": {"0": 100, "1": 49890}},
+                "sex": {"ncp": 0.02, "levels": {"0": 49990}},
+                "zip": {"ncp": 0.46, "levels": {"0": 49990}},
+            },
+        },
+        "samples": {
+            "before": [
+                {
+                    "age": 31,
+                    "sex": "male",
+                    "zip": "10407",
+                    "diagnosis": "asthma",
+                    "cost": "1840.88",
+                    "name": "Emil Ulrich",
+                },
+                {
+                    "age": 62,
+                    "sex": "female",
+                    "zip": None,
+                    "diagnosis": "[red]stroke[/red]",
+                    "cost": "9.00",
+                    "name": "x",
+                },
+                {
+                    "age": 57,
+                    "sex": "<script>alert(1)</script>",
+                    "zip": "70307\x1b[2J",
+                    "diagnosis": "x\ny",
+                    "cost": "1.00",
+                },
+            ],
+            "after": [
+                {"age": "[30-34]", "sex": "male", "zip": "104**", "diagnosis": "asthma", "cost": "1840.88"},
+                {"age": "[60-64]", "sex": "female", "zip": "*", "diagnosis": "[red]stroke[/red]", "cost": "9.00"},
+                {"age": "[55-59]", "sex": "*", "zip": "703**", "diagnosis": "x\ny", "cost": "1.00"},
+            ],
+        },
+        "stitch": {"way": "local", "rounds": 0, "graphframes_calls": 0},
+        "seconds": {"total": 20.5, "stages": {"signatures": 6.0, "solve": 7.5, "write": 3.0, "verify": 4.0}},
+        "checks": [{"name": "k", "passed": True, "detail": "every class has 10 or more"}],
+        "warnings": ["the target held a release of other data"],
+        "versions": {"kanon_spark": "0.1.0", "spark": "4.0.5"},
+    }

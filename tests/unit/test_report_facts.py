@@ -1,0 +1,74 @@
+"""What the reports read out of a manifest."""
+
+import pytest
+
+from kanon_spark.report import facts
+
+
+def test_verdict_counts_persons_where_a_unit_is_named() -> None:
+    manifest = {"outcome": "published", "privacy": {"unit": "id", "k": {"asked": 5, "achieved": 7}}}
+    assert facts.verdict(manifest).text.endswith("at least 7 persons.")
+
+
+def test_verdict_counts_persons_where_there_are_fewer_than_rows() -> None:
+    manifest = {"persons": 8, "rows": {"input": 10}, "privacy": {"k": {"asked": 2, "achieved": 2}}}
+    assert facts.unit_word(manifest) == "persons"
+    assert facts.unit_word({**manifest, "persons": 10}) == "rows"
+
+
+def test_verdict_is_bad_below_k() -> None:
+    answer = facts.verdict({"outcome": "published", "privacy": {"k": {"asked": 5, "achieved": 4}}})
+    assert not answer.good
+    assert "Not 5-anonymous" in answer.text
+
+
+def test_verdict_of_a_failed_run_says_why() -> None:
+    answer = facts.verdict({"outcome": "failed", "error": {"message": "too few persons"}})
+    assert answer == facts.Verdict(False, "Nothing was published: too few persons")
+
+
+def test_figures_leave_out_what_is_missing() -> None:
+    assert facts.figures({}) == []
+    names = [figure.name for figure in facts.figures({"metrics": {"gcp": 0.1, "gcp_bound": None, "gcp_gap": None}})]
+    assert names == ["loss"]
+
+
+def test_every_figure_has_a_sentence(manifest: dict[str, object]) -> None:
+    found = facts.figures(manifest)
+    assert len(found) == 10
+    assert all(figure.sentence.endswith(".") and figure.value for figure in found)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [("k..2k-1", "10 to 19"), ("16k..32k-1", "160 to 319"), ("<k", "<k"), ("many", "many"), ("ak..bk-1", "ak..bk-1")],
+)
+def test_class_sizes_work_out_k(size: str, expected: str) -> None:
+    manifest = {"privacy": {"k": {"asked": 10}}, "class_sizes": {"histogram": {size: 3}}}
+    assert facts.class_sizes(manifest) == [(expected, 3)]
+
+
+def test_samples_pair_rows_and_keep_the_kept_columns(manifest: dict[str, object]) -> None:
+    rows = facts.samples(manifest)
+    assert rows is not None
+    assert rows.qi == ("age", "sex", "zip")
+    assert rows.kept == ("diagnosis", "cost")
+    assert len(rows.before) == len(rows.after) == 3
+
+
+@pytest.mark.parametrize("broken", [None, "text", [], [1, 2], {"before": []}, {"before": [{}], "after": []}])
+def test_samples_that_are_none(broken: object) -> None:
+    assert facts.samples({"samples": broken}) is None
+
+
+def test_places_come_from_files_then_from_the_sink() -> None:
+    assert facts.places({"sink": {"path": "out/x"}}) == [("release", "out/x")]
+    files = {"release": "/a", "manifest": "/b", "report": None}
+    assert facts.places({"files": files, "sink": {"path": "out/x"}}) == [("release", "/a"), ("manifest", "/b")]
+    assert facts.places({"sink": None}) == []
+
+
+def test_numbers_are_never_taken_from_booleans_or_text() -> None:
+    assert facts.number({"a": {"b": True}}, "a", "b") is None
+    assert facts.number({"a": {"b": "7"}}, "a", "b") is None
+    assert facts.number({"a": 3}, "a", "b") is None
