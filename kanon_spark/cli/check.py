@@ -45,15 +45,15 @@ def _show(findings: "list[Finding]", *, origin: str) -> None:
     console = out_console()
     counts = {level: sum(finding.level == level for finding in findings) for level in ("error", "warning")}
     if not findings:
-        console.print(f"{origin}: all is well", style="green", markup=False)
+        console.print(f"{origin}: all is well", style="green", markup=False, soft_wrap=True)
         return
     told = ", ".join(f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts.items() if count)
-    console.print(f"{origin}: {told}", style="bold", markup=False)
+    console.print(f"{origin}: {told}", style="bold", markup=False, soft_wrap=True)
     last = None
     # Errors first; within a level, findings of one path stay together.
     for finding in sorted(findings, key=lambda item: (item.level != "error", item.path)):
         if finding.path != last:
-            console.print(Text(f"  {finding.path}"))
+            console.print(Text(f"  {finding.path}"), soft_wrap=True)
         last = finding.path
         mark = Text("    error    ", style="red") if finding.level == "error" else Text("    warning  ", style="yellow")
         console.print(mark.append(finding.message, style="default"), soft_wrap=True)

@@ -202,4 +202,5 @@ def _show(verdict: "Verdict", *, as_json: bool, quiet: bool) -> None:
         console.print(
             f"{verdict.rows:,} rows in {facts.classes:,} classes of {facts.smallest:,} to {facts.largest:,} rows",
             markup=False,
+            soft_wrap=True,
         )

@@ -34,6 +34,7 @@ _TIMES = {
 _CSV = {
     "header": "true",
     "escape": '"',
+    "charToEscapeQuoteEscaping": '"',  # Spark's default is the character NUL, which would then vanish from texts
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
     **_TIMES,

@@ -163,9 +163,7 @@ def lowest_levels(tree: Tree) -> NDArray[np.int32]:
     return lowest
 
 
-def _node_table(
-    frame: "DataFrame", losses: NDArray[np.float64], levels: NDArray[np.int32], index: int
-) -> "DataFrame":
+def _node_table(frame: "DataFrame", losses: NDArray[np.float64], levels: NDArray[np.int32], index: int) -> "DataFrame":
     import pyarrow as pa
 
     table = pa.table(

@@ -32,24 +32,30 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
         published: Its entries with their published tuple (`with_published`).
         entries: How many they are; decides where the work is done.
     """
-    nodes = node_pairs(evidence, entries=entries)
-    texts = _text_pairs(evidence, published)
-    here = [i for i, qi in enumerate(evidence.qis) if (nodes if qi.publish == "node" else texts) is not None]
-    values = _leaf_values(evidence, here)
+    known = _known_pairs(evidence, published, entries=entries)
+    values = _leaf_values(evidence, list(known))
     untrue: dict[str, int] = {}
     for index, qi in enumerate(evidence.qis):
         judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path)
-        known = here_nodes if qi.publish == "node" else texts
-        if known is None:
-            wrong = _untrue_in_workers(_pair_table(evidence, published, index), judge, generalized=qi.derived)
-        else:
+        if index in known:
             cells = ((values[index](leaf), label) for leaf, label in known[index])
             wrong = judge.untrue(cells, generalized=qi.derived)
+        else:
+            wrong = _untrue_in_workers(_pair_table(evidence, published, index), judge, generalized=qi.derived)
         if qi.derived:
             wrong += _untrue_early(qi, judge)
         if wrong:
             untrue[qi.name] = wrong
     return untrue
+
+
+def _known_pairs(evidence: Evidence, published: "DataFrame", *, entries: int) -> dict[int, list[tuple[int, Text]]]:
+    """Distinct (leaf, published) of each QI; those that are too many for the driver are missing."""
+    known: dict[int, list[tuple[int, Text]]] = _text_pairs(evidence, published) or {}
+    for index, (leaves, nodes) in (node_pairs(evidence, entries=entries) or {}).items():
+        labels = evidence.qis[index].node_labels
+        known[index] = [(leaf, labels[node]) for leaf, node in zip(leaves.tolist(), nodes.tolist(), strict=True)]
+    return known
 
 
 def _leaf_values(evidence: Evidence, indexes: Sequence[int]) -> "list[Callable[[int], Text]]":
@@ -70,7 +76,7 @@ def _leaf_values(evidence: Evidence, indexes: Sequence[int]) -> "list[Callable[[
     return [known.get for known in values]
 
 
-def _text_pairs(evidence: Evidence, published: "DataFrame") -> "dict[int, tuple[list[int], list[Text]]] | None":
+def _text_pairs(evidence: Evidence, published: "DataFrame") -> dict[int, list[tuple[int, Text]]] | None:
     """Distinct (leaf, published text) of the range and set QIs, in one pass; None if there are too many to collect."""
     from pyspark.sql import functions as F
 
@@ -89,11 +95,9 @@ def _text_pairs(evidence: Evidence, published: "DataFrame") -> "dict[int, tuple[
     found = pairs.limit(TEXT_PAIRS + 1).toArrow()
     if found.num_rows > TEXT_PAIRS:
         return None
-    grouped: dict[int, tuple[list[int], list[Text]]] = {index: ([], []) for index in indexes}
+    grouped: dict[int, list[tuple[int, Text]]] = {index: [] for index in indexes}
     for row in found.to_pylist():
-        leaves, labels = grouped[row["qi"]]
-        leaves.append(row["leaf"])
-        labels.append(row["label"])
+        grouped[row["qi"]].append((row["leaf"], row["label"]))
     return grouped
 
 

@@ -74,5 +74,7 @@ def _check_request(table: "DataFrame", qi: Sequence[str], k: int, unit: str | No
     for name in wanted:
         if "map<" in types[name] or types[name] == "variant":
             raise UnsupportedTypeError(
-                f"a column of type {types[name]} cannot be grouped by", where=name, fix="leave it out or cast it to string"
+                f"a column of type {types[name]} cannot be grouped by",
+                where=name,
+                fix="leave it out or cast it to string",
             )

@@ -86,6 +86,20 @@ def problems(draw: st.DrawFn, most_rows: int = 7) -> Problem:
     return Problem(forest, forest.encode(codes.astype(np.int32)), counts, counts, draw(st.integers(2, 3)))
 
 
+@st.composite
+def larger_problems(draw: st.DrawFn) -> Problem:
+    """Tens of rows over three trees: enough for groups to lose their rising rows one after another."""
+    forest_trees = draw(st.lists(trees(), min_size=3, max_size=3))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = draw(st.integers(20, 60))
+    table = np.column_stack([(tree.leaves * random.random(size) ** 2).astype(int) for tree in forest_trees])
+    codes, rows = np.unique(table, axis=0, return_counts=True)
+    present = [np.bincount(codes[:, i], minlength=tree.leaves) > 0 for i, tree in enumerate(forest_trees)]
+    forest = Forest.of(forest_trees, np.ones(3), present)
+    counts = rows.astype(np.int64)
+    return Problem(forest, forest.encode(codes.astype(np.int32)), counts, counts, draw(st.integers(3, 9)))
+
+
 def ceiling_of(problem: Problem) -> float:
     """A stand-in for the sum of weights: the dearest finite root loss per QI, at least 1 each."""
     forest = problem.forest
@@ -150,6 +164,27 @@ def best_release(problem: Problem, ceiling: float) -> float:
     return float(best[-1])
 
 
+def rise_by_hand(problem: Problem, ceiling: float) -> np.ndarray:
+    """The rule alone: all values rise together; a tight group stops its rising rows."""
+    groups = [(inside, loss) for inside, loss in groups_of(problem) if problem.rows[inside].sum() >= problem.k]
+    groups = [(inside, loss) for inside, loss in groups if np.isfinite(loss)]
+    values = np.zeros(problem.size)
+    rising = np.ones(problem.size, bool)
+    while rising.any():
+        level, stop = ceiling, rising
+        for inside, loss in groups:
+            count = int(problem.rows[inside & rising].sum())
+            if count:
+                stopped = inside & ~rising
+                largest = np.sort(np.repeat(values[stopped], problem.rows[stopped]))[::-1][: max(0, problem.k - count)]
+                tight = (problem.k * loss - largest.sum()) / min(count, problem.k)
+                if tight < level:
+                    level, stop = tight, inside & rising
+        values[stop] = level
+        rising &= ~stop
+    return values
+
+
 @EXAMPLES
 @given(problems(most_rows=12))
 def test_simple_bound_is_the_cheapest_group(problem: Problem) -> None:
@@ -166,6 +201,15 @@ def test_simple_below_dual_below_the_best_release(problem: Problem) -> None:
     assert dual.kind == "dual"
     assert (simple <= dual.values + EPSILON).all()
     assert dual.total <= best_release(problem, ceiling) + EPSILON
+
+
+@settings(max_examples=60, deadline=None)
+@given(larger_problems())
+def test_values_rise_as_by_hand(problem: Problem) -> None:
+    ceiling = ceiling_of(problem)
+    bound = dual_bound(problem, ceiling=ceiling)
+    assert bound.kind == "dual"
+    np.testing.assert_allclose(bound.values, rise_by_hand(problem, ceiling), rtol=0, atol=EPSILON)
 
 
 @EXAMPLES

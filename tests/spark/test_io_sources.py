@@ -86,7 +86,9 @@ def test_where_filters_and_is_only_noted(spark: "SparkSession", tmp_path: Path) 
     assert found.description["filtered"] is True and "Ann" not in str(found.description)
 
 
-@pytest.mark.parametrize("condition", ["name = = 'Secret'", "nme = 'Secret'", "age", "name = Secret", "age > 'Secret' +"])
+@pytest.mark.parametrize(
+    "condition", ["name = = 'Secret'", "nme = 'Secret'", "age", "name = Secret", "age > 'Secret' +"]
+)
 def test_a_wrong_where_does_not_repeat_its_values(
     spark: "SparkSession", tmp_path: Path, condition: str, capfd: Any
 ) -> None:
@@ -116,7 +118,9 @@ def test_catalog_tables(spark: "SparkSession", tmp_path: Path) -> None:
 
 
 def test_a_snapshot_no_longer_depends_on_the_source(spark: "SparkSession", tmp_path: Path) -> None:
-    spark.createDataFrame([(1, "a b"), (2, None)], "n int, `odd.name` string").write.parquet(str(tmp_path / "p.parquet"))
+    spark.createDataFrame([(1, "a b"), (2, None)], "n int, `odd.name` string").write.parquet(
+        str(tmp_path / "p.parquet")
+    )
     config = Config.model_validate(
         {
             "source": {"path": "p.parquet", "snapshot": "copy"},

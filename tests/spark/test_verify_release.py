@@ -176,7 +176,9 @@ def test_columns_and_suppression_are_checked(world: World) -> None:
     assert "ssn" in verdict.checks[0].detail
 
 
-def repacked(world: World, entry: Row, *, leaf: tuple[int, int] | None = None, node: tuple[int, int] | None = None) -> Row:
+def repacked(
+    world: World, entry: Row, *, leaf: tuple[int, int] | None = None, node: tuple[int, int] | None = None
+) -> Row:
     """An entry with one leaf or node code changed."""
     changed = dict(entry)
     for change, layout, prefix in ((leaf, world.evidence.layout, "key"), (node, world.evidence.node_layout, "out")):

@@ -101,7 +101,9 @@ def signature_hash(columns: Sequence[Any], seed: int) -> Any:
 def published_set(values: set[str | None]) -> str | None:
     if None in values:
         return None if len(values) == 1 else "*"
-    quoted = ['"' + value + '"' if any(mark in value for mark in ',{}"') else value for value in values if value is not None]
+    quoted = [
+        '"' + value + '"' if any(mark in value for mark in ',{}"') else value for value in values if value is not None
+    ]
     return next(iter(values)) if len(values) == 1 else "{" + ", ".join(sorted(quoted)) + "}"
 
 
@@ -112,7 +114,9 @@ def published_range(values: set[float | None]) -> str | None:
     return str(known[0]) if len(values) == 1 else f"[{min(known)}, {max(known)}]"
 
 
-def make_world(spark: SparkSession, folder: Path, *, n: int = 160, seed: int = 0, star: bool = False, k: int = 4) -> World:
+def make_world(
+    spark: SparkSession, folder: Path, *, n: int = 160, seed: int = 0, star: bool = False, k: int = 4
+) -> World:
     """Draw rows, form classes of at least k persons, suppress one class, recode, release."""
     draw = random.Random(seed)
     rows: list[Row] = [
@@ -136,19 +140,28 @@ def make_world(spark: SparkSession, folder: Path, *, n: int = 160, seed: int = 0
     file.write_text("".join(f"{town};{side};*\n" for town, side in TOWNS.items()))
     ages = sorted({row["age"] for row in rows})
     trees = [
-        two_levels([str(age) for age in ages], [f"[{age // 10 * 10}, {age // 10 * 10 + 9}]" for age in ages], null=False),
+        two_levels(
+            [str(age) for age in ages], [f"[{age // 10 * 10}, {age // 10 * 10 + 9}]" for age in ages], null=False
+        ),
         two_levels([*TOWNS, None], [*TOWNS.values(), None], null=True),
         Tree.flat([*JOBS, None]),
         Tree.flat(["1.5", "2.0", "10.25", None]),
     ]
     texts = [tree.labels[: tree.leaves] for tree in trees]
-    specs = [QiSpec(hierarchy=IntervalSpec(widths=(10,))), QiSpec(hierarchy=CsvSpec(path="towns.csv")), QiSpec(), QiSpec()]
+    specs = [
+        QiSpec(hierarchy=IntervalSpec(widths=(10,))),
+        QiSpec(hierarchy=CsvSpec(path="towns.csv")),
+        QiSpec(),
+        QiSpec(),
+    ]
     kinds = ["integer", "text", "text", "real"]
     publish = ["node", "node", "set", "range"]
     weights = [1.0, 2.0, 1.0, 0.5]
     codebook = Codebook(
         tuple(
-            QiColumn(QIS[i], kinds[i], weights[i], trees[i], publish[i], texts[i], np.zeros(len(texts[i])), static=i == 1)  # type: ignore[arg-type]
+            QiColumn(
+                QIS[i], kinds[i], weights[i], trees[i], publish[i], texts[i], np.zeros(len(texts[i])), static=i == 1
+            )  # type: ignore[arg-type]
             for i in range(4)
         )
     )
@@ -171,7 +184,9 @@ def make_world(spark: SparkSession, folder: Path, *, n: int = 160, seed: int = 0
     sums = {
         tuple(row[name] for name in QIS): row
         for row in source.groupBy(*[f"`{name}`" for name in QIS])
-        .agg(F.first("h").alias("h"), *[c.alias(a) for c, a in zip(hash_sums(F.col("g")), ("g_hi", "g_lo"), strict=True)])
+        .agg(
+            F.first("h").alias("h"), *[c.alias(a) for c, a in zip(hash_sums(F.col("g")), ("g_hi", "g_lo"), strict=True)]
+        )
         .collect()
     }
     entries: list[Row] = []

@@ -17,6 +17,8 @@ from kanon_spark.errors import TargetError
 
 @dataclass(frozen=True)
 class Finding:
+    """What the pre-flight finds."""
+
     level: str
     path: str
     message: str

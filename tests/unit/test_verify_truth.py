@@ -49,7 +49,13 @@ CASES = [
     (FLAT, "text", "flu", ["flu", "*"], ["Flu", "flu*", "{flu}", None]),
     (QiSpec(), "integer", "7", ["7", "[7, 9]", "[-7, 7]", "*"], ["[8, 9]", "8", "[7, 9", "{7, 8}", None]),
     (QiSpec(), "real", "0.1", ["[0.1, 0.2]", "[-1.0E-5, 0.1]"], ["[0.11, 0.2]", "[0.2, 0.1]"]),
-    (QiSpec(), "date", "2024-03-05", ["[2024-03-05, 2024-03-06]", "[2023-12-31, 2024-10-01]"], ["[2024-03-06, 2024-04-01]"]),
+    (
+        QiSpec(),
+        "date",
+        "2024-03-05",
+        ["[2024-03-05, 2024-03-06]", "[2023-12-31, 2024-10-01]"],
+        ["[2024-03-06, 2024-04-01]"],
+    ),
     (
         QiSpec(),
         "timestamp",
@@ -57,7 +63,13 @@ CASES = [
         ["[2024-03-05 10:00:00.25, 2024-03-05 10:00:00.75]", "[2024-03-05 10:00:00, 2024-03-05 10:00:01]"],
         ["[2024-03-05 10:00:00.6, 2024-03-05 10:00:01]", "[2024-03-05 09:00:00, 2024-03-05 10:00:00.05]"],
     ),
-    (QiSpec(), "text", "a", ["a", "{a, b}", "{b, a}", '{a, "b, c"}', "*"], ["b", "{b, c}", '{"a, b"}', "{a, b", "a, b", None]),
+    (
+        QiSpec(),
+        "text",
+        "a",
+        ["a", "{a, b}", "{b, a}", '{a, "b, c"}', "*"],
+        ["b", "{b, c}", '{"a, b"}', "{a, b", "a, b", None],
+    ),
     (QiSpec(), "text", 'x, "y"', ['{a, "x, \\"y\\""}', 'x, "y"'], ['{a, x, "y"}', "{x}"]),
     (QiSpec(), "text", "", ["", '{"", a}', "{, a}"], ["{a}", "{a, b}"]),
     (QiSpec(), "text", "{a}", ["{a}", '{"{a}", b}'], ["{a, b}", "a"]),
@@ -133,7 +145,12 @@ def test_a_files_root_says_what_a_star_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "inner", "inside", "outside"),
     [
-        (INTERVAL, "[15, 19]", ["[15, 19]", "[10, 19]", "< 20", ">= 15", "*"], ["[15, 18]", "[16, 20]", ">= 16", "< 19"]),
+        (
+            INTERVAL,
+            "[15, 19]",
+            ["[15, 19]", "[10, 19]", "< 20", ">= 15", "*"],
+            ["[15, 18]", "[16, 20]", ">= 16", "< 19"],
+        ),
         (INTERVAL, "[15, 20)", ["[10, 20)", "[15, 20]"], ["[15, 19]", "(15, 20)"]),
         (INTERVAL, "< 10", ["< 10", "< 20"], ["[0, 10)", "< 5", ">= 0"]),
         (PREFIX, "5371*", ["5371*", "53***", "*"], ["53715", "54***", "53711*"]),
@@ -142,9 +159,7 @@ def test_a_files_root_says_what_a_star_says(tmp_path: Path) -> None:
         (QiSpec(), "{a, b}", ["{a, b, c}"], ["{a}", "a", "{c}"]),
     ],
 )
-def test_a_label_lies_within_another_or_not(
-    spec: QiSpec, inner: str, inside: list[str], outside: list[str]
-) -> None:
+def test_a_label_lies_within_another_or_not(spec: QiSpec, inner: str, inside: list[str], outside: list[str]) -> None:
     judge = judge_for(spec, kind="text")
     assert [label for label in inside if not judge.contains(inner, label)] == []
     assert [label for label in outside if judge.contains(inner, label)] == []

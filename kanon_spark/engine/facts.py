@@ -1,0 +1,164 @@
+"""The manifest: everything a run knows about itself when it ends."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from kanon_spark import __version__
+from kanon_spark.config.loader import LoadedConfig
+from kanon_spark.config.roles import Roles
+from kanon_spark.engine.solving import Solved
+from kanon_spark.engine.stages import RunContext
+from kanon_spark.errors import KanonError
+from kanon_spark.recoding.apply import ROW_HASH
+from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.columns import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kanon_spark.signatures.aggregate import Signatures
+    from kanon_spark.signatures.encoding import Encoding
+    from kanon_spark.verify.facts import Verdict
+
+SAMPLES = 8
+_LOOKED_AT = 400  # rows from which the samples are picked
+
+
+def make_manifest(
+    ctx: RunContext,
+    loaded: LoadedConfig,
+    *,
+    started: datetime,
+    source: Mapping[str, object],
+    sink: Mapping[str, object],
+    roles: Roles,
+    signatures: "Signatures",
+    solved: Solved,
+    verdict: "Verdict",
+    suppressed: Mapping[str, int],
+    metrics: Mapping[str, Any],
+    samples: Mapping[str, Any],
+) -> dict[str, Any]:
+    """All facts of a successful run; `seconds` and `finished` are added at its end."""
+    config = loaded.config
+    report = config.report
+    return {
+        "run_id": ctx.run_id,
+        "name": config.name,
+        "outcome": "published" if config.sink is not None else "released",
+        "started": started.isoformat(),
+        "config_sha256": loaded.sha256,
+        "method": config.method.resolved,
+        "effort": config.method.effort,
+        "source": dict(source),
+        "sink": dict(sink),
+        "files": {
+            "release": sink.get("path") or sink.get("table"),
+            "manifest": loaded.resolve(report.manifest) if report.manifest else None,
+            "report": loaded.resolve(report.html) if report.html else None,
+        },
+        "columns": {
+            "qi": list(roles.quasi_identifiers),
+            "sensitive": list(config.columns.sensitive),
+            "kept": list(roles.kept),
+            "dropped": list(roles.dropped),
+        },
+        "rows": {
+            "input": signatures.rows,
+            "released": signatures.rows - suppressed["rows"],
+            "suppressed": suppressed["rows"],
+            "published": verdict.rows,
+        },
+        "persons": signatures.persons,
+        "signatures": signatures.count,
+        "blocks": solved.blocks,
+        "cuts": solved.cuts,
+        "classes": verdict.facts.classes,
+        "class_sizes": {
+            "smallest": verdict.facts.smallest,
+            "largest": verdict.facts.largest,
+            "histogram": dict(verdict.facts.histogram),
+        },
+        "privacy": {
+            "k": {"asked": config.privacy.k, "achieved": verdict.facts.achieved},
+            "unit": config.privacy.unit,
+            "max_suppression": config.privacy.max_suppression,
+        },
+        "metrics": dict(metrics),
+        "stitch": {"way": "local" if solved.blocks == 1 else "blocks", "rounds": solved.rounds, "graphframes_calls": 0},
+        "checks": [{"name": c.name, "passed": c.passed, "detail": c.detail} for c in verdict.checks],
+        "content_hash": verdict.content_hash,
+        "source_hash": signatures.source_hash,
+        "versions": versions(ctx),
+        "samples": dict(samples),
+    }
+
+
+def failed_manifest(ctx: RunContext, loaded: LoadedConfig, error: KanonError) -> dict[str, Any]:
+    """What is known of a run that published nothing."""
+    return {
+        "run_id": ctx.run_id,
+        "name": loaded.config.name,
+        "outcome": "failed",
+        "finished": datetime.now(UTC).isoformat(),
+        "config_sha256": loaded.sha256,
+        "method": loaded.config.method.resolved,
+        "error": {"code": error.code, "exit_code": error.exit_code, "where": error.where, "message": error.message},
+        "stage": ctx.current,
+        "seconds": {"total": sum(ctx.seconds.values()), "stages": dict(ctx.seconds)},
+        "versions": versions(ctx),
+    }
+
+
+def versions(ctx: RunContext) -> dict[str, str]:
+    """Versions of everything that could change a result."""
+    found = {"kanon_spark": __version__, "python": platform.python_version(), "spark": ctx.spark.version}
+    for name in ("numpy", "pandas", "pyarrow", "numba"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "?"
+    return found
+
+
+def sample_rows(
+    source: "DataFrame", encoding: "Encoding", entries: "DataFrame", *, columns: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """A few rows before and after, side by side. Raw values: for the manifest and the internal report only."""
+    from pyspark.sql import functions as F
+
+    rows = encoding.with_identity(source, name=ROW_HASH).limit(_LOOKED_AT)
+    shown = [F.col(quoted(name)).cast("string").alias(f"c{i}") for i, name in enumerate(columns)]
+    looked = rows.select(F.col(ROW_HASH).alias("h"), *shown).toPandas().drop_duplicates("h")
+    step = max(1, len(looked) // SAMPLES)
+    picked = looked.iloc[::step].head(SAMPLES)
+    # Literals here are hashes, not values; at most SAMPLES of them.
+    published = entries.where(F.col("h").isin([int(h) for h in picked["h"]])).toPandas().set_index("h")
+    before, after = [], []
+    for _, row in picked.iterrows():
+        raw = {name: _plain(row[f"c{i}"]) for i, name in enumerate(columns)}
+        if row["h"] not in published.index:
+            continue
+        before.append(raw)
+        after.append({**raw, **_labels(published.loc[row["h"]], encoding.codebook)})
+    return {"before": before, "after": after}
+
+
+def _labels(entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None]:
+    layout = codebook.node_layout
+    nodes = layout.unpack(np.array([[entry[name] for name in layout.names("out")]], dtype=np.int64))[0]
+    found: dict[str, str | None] = {}
+    for index, column in enumerate(codebook.columns):
+        label = column.tree.labels[int(nodes[index])] if column.publish == "node" else entry[f"label_{index}"]
+        found[column.name] = "*" if entry["class_id"] < 0 else _plain(label)
+    return found
+
+
+def _plain(value: Any) -> str | None:
+    return None if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)) else str(value)

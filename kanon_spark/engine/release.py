@@ -1,0 +1,58 @@
+"""What a run gives back: the verified table, how it was made, and how good it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kanon_spark.verify.facts import Verdict
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """Signature → published tuple. Confidential: it holds every raw tuple of quasi-identifiers."""
+
+    entries: "DataFrame"
+    path: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published, verified release.
+
+    Attributes:
+        table: The release, read from where it was published.
+        recoding: How it was made; confidential.
+        manifest: Everything that is known about the run (internal: it holds a few sample rows).
+    """
+
+    table: "DataFrame"
+    recoding: Recoding
+    manifest: dict[str, Any]
+    _verify: "Callable[[], Verdict]" = field(repr=False)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Loss, bound, and what else was measured."""
+        return dict(self.manifest["metrics"])
+
+    def verify(self) -> "Verdict":
+        """Check the published table again, as it stands now."""
+        return self._verify()
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report to `path`."""
+        from kanon_spark.report.html import render_html
+
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render_html(self.manifest), encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        from kanon_spark.report.notebook import render_card
+
+        return render_card(self.manifest)

@@ -1,0 +1,345 @@
+"""The way of a row, from source to published release. Each step lives in its own room; this file only joins them."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from kanon_spark.config.loader import LoadedConfig
+from kanon_spark.config.roles import Roles, assign_roles
+from kanon_spark.engine.evidence import make_evidence
+from kanon_spark.engine.facts import failed_manifest, make_manifest, sample_rows
+from kanon_spark.engine.outcome import write_failure, write_reports
+from kanon_spark.engine.pieces import Solver
+from kanon_spark.engine.release import Recoding, Release
+from kanon_spark.engine.session import get_spark
+from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, solve_in_one_process, solve_over_blocks
+from kanon_spark.engine.stages import Listener, RunContext
+from kanon_spark.engine.unpublished import UnpublishedRelease
+from kanon_spark.errors import (
+    KanonError,
+    RequestError,
+    SourceChangedError,
+    SuppressionError,
+    TooFewPersonsError,
+)
+from kanon_spark.kernels.problem import Forest
+from kanon_spark.methods.registry import method_for
+from kanon_spark.recoding.apply import ROW_HASH, recode, spread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kanon_spark.io.sinks import Publisher
+    from kanon_spark.releases.lock import TargetLock
+    from kanon_spark.releases.workdir import WorkDir
+    from kanon_spark.signatures.aggregate import Signatures
+    from kanon_spark.signatures.encoding import Encoding
+    from kanon_spark.verify.facts import Verdict
+
+
+def run(
+    loaded: LoadedConfig,
+    *,
+    spark: "SparkSession | None" = None,
+    table: "DataFrame | None" = None,
+    listeners: Sequence[Listener] = (),
+) -> Release:
+    """Anonymize, verify, publish.
+
+    Args:
+        loaded: The configuration.
+        spark: The session; the table's, the active one, or a local one by default.
+        table: The rows; the configuration's `source` by default.
+        listeners: Called with each `StageEvent`.
+
+    Raises:
+        KanonError: Nothing was published, the previous release stands as it was, and nothing raw is left behind.
+    """
+    session = spark or (table.sparkSession if table is not None else get_spark(f"kanon {loaded.config.name}"))
+    job = _Job(RunContext(session, listeners=list(listeners)), loaded)
+    try:
+        return job.run(table)
+    except KanonError as error:
+        write_failure(loaded, failed_manifest(job.ctx, loaded, error), spark=session)
+        raise
+
+
+@dataclass
+class _Opened:
+    """What stands ready once the source is open and the target locked."""
+
+    source: "DataFrame"
+    source_facts: dict[str, object]
+    roles: Roles
+    publisher: "Publisher | UnpublishedRelease"
+    work: "WorkDir"
+    lock: "TargetLock | None"
+
+    @property
+    def columns(self) -> list[str]:
+        """The published columns, in the source's order."""
+        published = {*self.roles.quasi_identifiers, *self.roles.kept}
+        return [name for name in self.source.columns if name in published]
+
+
+class _Job:
+    """One run. The steps share a handful of facts; everything bulky is in Spark or on disk."""
+
+    def __init__(self, ctx: RunContext, loaded: LoadedConfig) -> None:
+        self.ctx = ctx
+        self.loaded = loaded
+        self.config = loaded.config
+        self.started = datetime.now(UTC)
+        self.clock = time.perf_counter()
+
+    def run(self, table: "DataFrame | None") -> Release:
+        with ExitStack() as stack:
+            opened = self._prepare(table, stack)
+            try:
+                return self._anonymize(opened)
+            except BaseException:
+                opened.publisher.discard()
+                raise
+
+    def _prepare(self, table: "DataFrame | None", stack: ExitStack) -> _Opened:
+        """Open the source, look at its columns, take the lock, clear what dead runs left."""
+        from kanon_spark.config.preflight import check_schema, raise_findings
+        from kanon_spark.io.sinks import publisher_for
+        from kanon_spark.io.sources import open_source
+        from kanon_spark.releases.gc import collect_garbage
+        from kanon_spark.releases.lock import TargetLock
+        from kanon_spark.releases.workdir import WorkDir
+
+        ctx, config, base_dir = self.ctx, self.config, self.loaded.base_dir
+        with ctx.stage("prepare"):
+            if table is None and config.source is None:
+                raise RequestError(
+                    "the configuration names no source, and no table was given",
+                    where="source",
+                    fix="add source.path or source.table, or call run(df)",
+                )
+            work = WorkDir.open(ctx.spark, config, base_dir, ctx.run_id)
+            stack.push(work.__exit__)
+            publisher: Publisher | UnpublishedRelease
+            lock = None
+            if config.sink is None:
+                publisher = UnpublishedRelease(ctx.spark, work)
+            else:
+                publisher = publisher_for(
+                    ctx.spark, config.sink, base_dir=base_dir, run_id=ctx.run_id, work_root=work.root
+                )
+                publisher.check(None if table is not None else config.source)
+                lock = stack.enter_context(
+                    TargetLock(
+                        publisher.lock_store, publisher.lock_path, run_id=ctx.run_id, lease=config.execution.lease
+                    )
+                )
+            collect_garbage(ctx.spark, self.loaded, lock=lock)
+            facts: dict[str, object] = {"dataframe": True}
+            if table is None and config.source is not None:
+                found = open_source(ctx.spark, config.source, base_dir=base_dir, work=work)
+                table, facts = found.table, found.description
+            assert table is not None
+            raise_findings(check_schema(table.schema, config))
+            roles = assign_roles(config, table.columns)
+            opened = _Opened(table, facts, roles, publisher, work, lock)
+            publisher.check_schema(self._published_schema(opened))
+        return opened
+
+    def _published_schema(self, opened: _Opened) -> Any:
+        """The release's schema: QIs are strings, everything else is as it was."""
+        from pyspark.sql import types as T
+
+        fields = {field.name: field for field in opened.source.schema.fields}
+        qis = set(opened.roles.quasi_identifiers)
+        return T.StructType(
+            [T.StructField(name, T.StringType()) if name in qis else fields[name] for name in opened.columns]
+        )
+
+    def _anonymize(self, opened: _Opened) -> Release:
+        from kanon_spark.signatures.aggregate import aggregate
+        from kanon_spark.signatures.encoding import prepare_encoding
+
+        ctx, config, work = self.ctx, self.config, opened.work
+        encoding = prepare_encoding(
+            ctx, opened.source, config, base_dir=self.loaded.base_dir, folder=work.path("domains")
+        )
+        signatures = aggregate(
+            ctx,
+            opened.source,
+            encoding,
+            unit=config.privacy.unit,
+            kept=opened.roles.kept,
+            path=work.path("signatures"),
+        )
+        encoding = signatures.encoding
+        self._refuse_too_few(signatures)
+        solved = self._solve(opened, signatures, encoding)
+        suppressed = self._refuse_suppression(solved, signatures)
+        star = config.output.suppressed_rows == "star" and suppressed["persons"] >= config.privacy.k
+        self._write(opened, encoding, solved, signatures, star=star)
+        verdict = self._verify(opened, encoding, solved, signatures, star=star)
+        return self._publish(opened, encoding, solved, signatures, verdict, suppressed=suppressed, star=star)
+
+    def _refuse_too_few(self, signatures: "Signatures") -> None:
+        k, unit = self.config.privacy.k, self.config.privacy.unit
+        if signatures.persons < k:
+            what = "persons" if unit else "rows"
+            raise TooFewPersonsError(
+                f"the table has {signatures.persons} {what}, fewer than k = {k}",
+                where="privacy.k",
+                fix=f"lower k to {signatures.persons} or less, or anonymize a larger table",
+            )
+
+    def _solve(self, opened: _Opened, signatures: "Signatures", encoding: "Encoding") -> Solved:
+        execution = self.config.execution
+        codebook = encoding.codebook
+        forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
+        solver = Solver(
+            codebook,
+            forest,
+            method_for(self.config.method),
+            self.config.privacy.k,
+            signatures.count,
+            execution.seed,
+        )
+        limit = LOCAL_LIMIT if execution.local_limit is None else execution.local_limit
+        if signatures.count <= limit:
+            return solve_in_one_process(
+                self.ctx, solver, signatures.table, path=opened.work.path("recoding"), bound=execution.bound
+            )
+        return solve_over_blocks(
+            self.ctx,
+            solver,
+            signatures.table,
+            count=signatures.count,
+            block_size=execution.block_size or BLOCK_SIZE,
+            folder=opened.work.path,
+            bound=execution.bound,
+        )
+
+    def _refuse_suppression(self, solved: Solved, signatures: "Signatures") -> dict[str, int]:
+        from pyspark.sql import functions as F
+
+        found = solved.entries.where(F.col("class_id") < 0).agg(
+            F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"), F.coalesce(F.sum("persons"), F.lit(0)).alias("persons")
+        )
+        row = found.first()
+        assert row is not None
+        allowed = self.config.privacy.max_suppression
+        if row["rows"] > allowed * signatures.rows:
+            raise SuppressionError(
+                f"{row['rows']} of {signatures.rows} rows would have to be suppressed, more than the share of "
+                f"{allowed:g} that is allowed; nothing was published",
+                where="privacy.max_suppression",
+                fix="raise max_suppression or max_level, or lower k",
+            )
+        return {"rows": int(row["rows"]), "persons": int(row["persons"])}
+
+    def _write(
+        self, opened: _Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
+    ) -> None:
+        with self.ctx.stage("write"):
+            rows = encoding.with_identity(opened.source, name=ROW_HASH)
+            published = recode(
+                rows,
+                solved.entries,
+                encoding.codebook,
+                columns=opened.columns,
+                entry_count=signatures.count,
+                star=star,
+            )
+            if self.config.sink is None or self.config.sink.order == "shuffled":
+                published = spread(published, qis=opened.roles.quasi_identifiers)
+            opened.publisher.write(published)
+
+    def _verify(
+        self, opened: _Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
+    ) -> "Verdict":
+        from kanon_spark.verify.release import verify_release
+
+        config = self.config
+        with self.ctx.stage("verify"):
+            verdict = verify_release(
+                opened.publisher.read_staged(self._published_schema(opened)),
+                k=config.privacy.k,
+                evidence=make_evidence(opened.source, encoding, solved.entries, config, base_dir=self.loaded.base_dir),
+                kept=opened.roles.kept,
+                pairs=encoding.pairs(opened.source, config.privacy.unit) if config.privacy.unit else None,
+                suppressed_rows="star" if star else "drop",
+                max_suppression=config.privacy.max_suppression,
+                input_rows=signatures.rows,
+            )
+            if not verdict.passed and self._source_changed(opened, encoding, signatures):
+                raise SourceChangedError(
+                    "the source changed while it was being read; nothing was published",
+                    where="source",
+                    fix="run again when it is at rest, or set source.snapshot: copy",
+                )
+            verdict.require()
+        return verdict
+
+    def _source_changed(self, opened: _Opened, encoding: "Encoding", signatures: "Signatures") -> bool:
+        """Read the source once more: is it still what the signatures were made of?"""
+        return encoding.source_hash(opened.source, opened.roles.kept) != signatures.source_hash
+
+    def _publish(
+        self,
+        opened: _Opened,
+        encoding: "Encoding",
+        solved: Solved,
+        signatures: "Signatures",
+        verdict: "Verdict",
+        *,
+        suppressed: dict[str, int],
+        star: bool,
+    ) -> Release:
+        from kanon_spark.measure.metrics import measure
+
+        ctx, config, publisher = self.ctx, self.config, opened.publisher
+        with ctx.stage("measure"):
+            metrics = measure(
+                solved.entries, encoding.codebook, facts=verdict.facts, k=config.privacy.k, bound_kind=solved.bound_kind
+            )
+            samples = sample_rows(opened.source, encoding, solved.entries, columns=opened.columns)
+        manifest = make_manifest(
+            ctx,
+            self.loaded,
+            started=self.started,
+            source=opened.source_facts,
+            sink=publisher.description(),
+            roles=opened.roles,
+            signatures=signatures,
+            solved=solved,
+            verdict=verdict,
+            suppressed=suppressed,
+            metrics=metrics,
+            samples=samples,
+        )
+        if opened.lock is not None:
+            opened.lock.assert_held()
+        try:
+            with ctx.stage("publish"):
+                publisher.swap({"k": config.privacy.k, "rows": verdict.rows, "method": manifest["method"]})
+            with ctx.stage("report"):
+                manifest["seconds"] = {"total": time.perf_counter() - self.clock, "stages": dict(ctx.seconds)}
+                manifest["finished"] = datetime.now(UTC).isoformat()
+                write_reports(self.loaded, manifest, spark=ctx.spark)
+        except BaseException:
+            publisher.undo()
+            raise
+        publisher.finish()
+        schema = self._published_schema(opened)
+        released = publisher.read_published(schema)
+        path = opened.work.path("recoding")
+        k, qis = config.privacy.k, opened.roles.quasi_identifiers
+
+        def verify_again() -> "Verdict":
+            from kanon_spark.verify.table import verify_table
+
+            return verify_table(publisher.read_published(schema), qi=qis, k=k)
+
+        return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again)
