@@ -263,6 +263,11 @@ class CatalogPublisher:
 
     def _rename(self, old: TableName, new: TableName) -> None:
         self._spark.sql(f"ALTER TABLE {old.quoted} RENAME TO {new.quoted}")
+        in_memory = self._spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
+        if in_memory and any(column.isPartition for column in self._spark.catalog.listColumns(new.quoted)):
+            # Spark's catalog in memory moves the folder but goes on looking for its partitions at the old place. (A
+            # process that dies before this line takes the catalog with it.)
+            self._spark.sql(f"MSCK REPAIR TABLE {new.quoted} SYNC PARTITIONS")
 
     def _drop(self, name: TableName) -> None:
         self._spark.sql(f"DROP TABLE IF EXISTS {name.quoted}")

@@ -109,17 +109,17 @@ def next_level(level: float, ceiling: float, top: float) -> float:
     return min(top, max(level, 0.0) * DEEPEN_FACTOR + DEEPEN_SHARE * ceiling)
 
 
-def falling_losses(forest: Forest) -> Floats:
+@njit(cache=True)
+def monotone(loss, parent):  # type: ignore[no-untyped-def]
     """The least loss of each node and its ancestors, so that no loss falls on the way up.
 
-    Pruned trees promise that already; the walk and its bounds would be wrong without it, so it is made sure of here.
+    Pruned trees promise that already; the walk would cut too much without it, so it is made sure of here.
     """
-    loss = forest.loss.copy()
+    least = loss.copy()
     for node in range(len(loss) - 1, -1, -1):
-        up = int(forest.parent[node])
-        if up >= 0:
-            loss[node] = min(loss[node], loss[up])
-    return loss
+        if parent[node] >= 0:
+            least[node] = min(least[node], least[parent[node]])
+    return least
 
 
 class Walk(NamedTuple):
@@ -166,7 +166,7 @@ def open_walk(problem: Problem, marked: Longs, value: Floats) -> Walk:
         parent=forest.parent,
         lo=forest.lo,
         hi=forest.hi,
-        loss=falling_losses(forest),
+        loss=monotone(forest.loss, forest.parent),
         codes=problem.codes,
         rows=problem.rows,
         marked=marked,

@@ -31,7 +31,7 @@ from kanon_spark.kernels.problem import Floats, Ints, Longs, Problem
 from kanon_spark.logs import logger
 
 MEMBER_LIMIT = 20_000_000
-WORK_LIMIT = 5_000_000_000  # members looked at while listing; about a minute of one core
+WORK_LIMIT = 5_000_000_000  # members looked at while listing; about 80 s of one core
 NARROWEST = 1e-3  # share of the ceiling: if not even so narrow a band of groups fits, rising ends
 
 LISTED, FULL, TIRED = 0, 1, 2  # how listing a band ended

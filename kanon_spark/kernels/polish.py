@@ -5,8 +5,9 @@ are freed, the closed groups among them listed, and closed in several jittered o
 kept, so that equal solutions drift and open new ways. Idea (steal): a cheap group that no class uses can be filled with
 rows that dearer classes can spare.
 
-Cost: one round is a listing over a few hundred signatures. Rounds are fixed by the caller as a function of the size,
-never by the clock, and the random numbers are seeded: the same input gives the same classes.
+Cost: one round is a listing over a few hundred signatures. The work is counted in steps of the inner loops and limited by
+the caller as a function of the size, never by the clock, and the random numbers are seeded: the same input gives the same
+classes.
 """
 
 import numpy as np
@@ -20,23 +21,25 @@ from kanon_spark.kernels.problem import Problem
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-_TRIES = 16  # jittered orders per round
+# Classes per neighbourhood (least, most) and jittered orders per round. Large k has few, large classes: smaller bites.
+_SMALL_K = (10, 50, 16)
+_LARGE_K = (8, 30, 8)
 
 
-def polish(problem: Problem, class_of: Ints, *, target: Floats, rounds: int, seed: int) -> Ints:
-    """Improve the classes for a fixed number of rounds; classes never fall under k, the loss never rises.
+def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, seed: int) -> Ints:
+    """Improve the classes with a fixed amount of work; classes never fall under k, the loss never rises.
 
     Args:
         problem: Signatures and trees.
         class_of: Class of each signature (FREE ones stay out).
         target: A lower bound of each signature's loss: those far above theirs are looked at first.
-        rounds: Neighbourhoods to try.
+        work: Steps of the inner loops to spend; a core does some 10^8 of them a second.
         seed: Seed of the random choices.
     """
-    if rounds <= 0 or class_of.max(initial=-1) < 1:
+    if work <= 0 or class_of.max(initial=-1) < 1:
         return class_of
     forest = problem.forest
-    near = (10, 60) if problem.k < 30 else (5, 30)
+    near_low, near_high, tries = _SMALL_K if problem.k < 30 else _LARGE_K
     return _polish(  # type: ignore[no-any-return]
         class_of.copy(),
         problem.codes,
@@ -44,10 +47,11 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, rounds: int, see
         problem.persons,
         problem.k,
         target,
-        rounds,
+        work,
         seed,
-        near[0],
-        near[1],
+        near_low,
+        near_high,
+        tries,
         search_order(forest),
         forest.start,
         forest.parent,
@@ -181,7 +185,7 @@ def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, l
 
 @njit(cache=True)
 def _polish(  # type: ignore[no-untyped-def]
-    class_of, codes, rows, persons, k, target, rounds, seed, near_low, near_high, order, start, parent, lo, hi, loss
+    class_of, codes, rows, persons, k, target, work, seed, near_low, near_high, tries, order, start, parent, lo, hi, loss
 ):
     np.random.seed(seed)
     m, width = codes.shape
@@ -228,7 +232,9 @@ def _polish(  # type: ignore[no-untyped-def]
     score = np.empty(capacity)
     local = np.full(m, -1, np.int32)
 
-    for _ in range(rounds):
+    reach = np.inf  # how far the neighbourhoods of late have reached: classes far beyond are not even measured
+    spent = 0.0
+    while spent < work:
         # 1. The worst placed of four random signatures.
         s = placed[np.random.randint(n_placed)]
         for _draw in range(3):
@@ -237,14 +243,22 @@ def _polish(  # type: ignore[no-untyped-def]
                 s = other
         # 2. Its class and the classes nearest to it, distances blurred so that neighbourhoods differ.
         wanted = min(n_live, np.random.randint(near_low, near_high + 1))
+        near = 0
         for i in range(n_live):
             c = live[i]
-            score[i] = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, np.inf) * (0.7 + 0.6 * np.random.random())
+            score[i] = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, reach)
+            if score[i] < np.inf:
+                score[i] *= 0.7 + 0.6 * np.random.random()
+                near += 1
+        spent += n_live * 4 + 200
+        if near < wanted and reach < np.inf:
+            reach = np.inf
+            continue
         score[where[class_of[s]]] = -1.0
+        cut = np.inf
         if wanted < n_live:
             cut = np.partition(score[:n_live], wanted - 1)[wanted - 1]
-        else:
-            cut = np.inf
+            reach = 2.0 * cut
         chosen = np.empty(n_live, np.int32)
         n_chosen = 0
         size = 0
@@ -275,6 +289,7 @@ def _polish(  # type: ignore[no-untyped-def]
         group_cost, offset, members, complete = _list_groups(
             order, start, parent, lo, hi, loss, codes, persons, sig, k, -1.0, dearest + 1e-9, 4_000_000
         )
+        spent += 40 * size + (4 + tries) * len(members) + 12 * tries * len(group_cost)
         if not complete or len(group_cost) == 0:
             continue
         for i in range(size):
@@ -289,7 +304,7 @@ def _polish(  # type: ignore[no-untyped-def]
         found = False
         best_trial = np.empty(size, np.int32)
         best_count = 0
-        for _try in range(16):
+        for _try in range(tries):
             blur = np.random.random()
             ranked = np.argsort(group_cost * (1.0 + blur * np.random.random(len(group_cost))))
             trial = np.full(size, -1, np.int32)

@@ -14,10 +14,9 @@ from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first, total
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
-# Polishing rounds per signature, and the table size beyond which a fixed number of rounds would be a drop in the ocean.
-_ROUNDS: dict[Effort, float] = {"fast": 0.0, "normal": 0.06, "high": 4.0}
+# Polishing: steps of work per signature, and the table size beyond which they would be too dear.
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 15_000.0, "high": 1_000_000.0}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
-_LEAST_ROUNDS = 50
 
 
 @dataclass(frozen=True)
@@ -31,28 +30,25 @@ class Lattice:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
         problem = piece.problem
         whole = np.isinf(piece.stop)
-        class_of = close_cheapest_first(problem, stop=piece.stop)
-        if whole:
-            class_of = attach_rest(problem, class_of)
-            if self.effort == "high":
-                class_of = self._other_order(piece, class_of)
+        class_of = self._greedy(piece, reverse_ties=False)
+        if self.effort != "fast":
+            # Ties swing the result by up to a percent: try them the other way round too, and keep the better.
+            other = self._greedy(piece, reverse_ties=True)
+            class_of = min(class_of, other, key=lambda found: _worth(piece, found))
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
-        rounds = self._rounds(piece)
-        if rounds:
-            class_of = polish(problem, class_of, target=bound, rounds=rounds, seed=piece.seed)
+        if piece.whole_size <= _MOST_SIGNATURES[self.effort]:
+            work = _WORK[self.effort] * problem.size
+            class_of = polish(problem, class_of, target=bound, work=work, seed=piece.seed)
             class_of = steal(problem, class_of, upto=1.0)
         return Solution(class_of, bound)
 
-    def _other_order(self, piece: Piece, first: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Ties swing the result by up to a percent: try them the other way round and keep the better."""
-        second = attach_rest(piece.problem, close_cheapest_first(piece.problem, stop=piece.stop, reverse_ties=True))
-        losses = [total_loss(piece.problem, found, suppressed=piece.suppressed) for found in (first, second)]
-        return second if losses[1] < losses[0] else first
+    @staticmethod
+    def _greedy(piece: Piece, *, reverse_ties: bool) -> NDArray[np.int32]:
+        """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached."""
+        class_of = close_cheapest_first(piece.problem, stop=piece.stop, reverse_ties=reverse_ties)
+        return attach_rest(piece.problem, class_of) if np.isinf(piece.stop) else class_of
 
-    def _rounds(self, piece: Piece) -> int:
-        """Rounds by the size of the whole table, shared out by the size of the piece."""
-        if piece.whole_size > _MOST_SIGNATURES[self.effort]:
-            return 0
-        size = piece.problem.size
-        whole = max(_LEAST_ROUNDS, round(_ROUNDS[self.effort] * piece.whole_size))
-        return round(whole * size / max(1, piece.whole_size)) if size else 0
+
+def _worth(piece: Piece, class_of: NDArray[np.int32]) -> float:
+    """Loss of a piece; what stays open will cost the stop or more."""
+    return total_loss(piece.problem, class_of, suppressed=min(piece.stop, piece.suppressed))

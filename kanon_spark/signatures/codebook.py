@@ -43,6 +43,14 @@ class QiColumn:
     by_code: bool = False
 
     @property
+    def miss(self) -> int:
+        """Code of a value that has no leaf: the unknown leaf where there is one, else the number behind the last leaf.
+
+        No signature that is solved ever holds the latter: the aggregation detects it and refuses the run.
+        """
+        return self.tree.unknown_leaf if self.tree.unknown_leaf >= 0 else self.tree.leaves
+
+    @property
     def span(self) -> float:
         """Range of the leaves' positions."""
         return Domain(self.kind, (), self.positions, np.zeros(0, dtype=np.int64)).span
@@ -56,8 +64,8 @@ class Codebook:
 
     @property
     def layout(self) -> Layout:
-        """How leaf codes are packed into key words."""
-        return Layout.of([column.tree.leaves for column in self.columns])
+        """How leaf codes are packed into key words, with room for the code of a missing leaf."""
+        return Layout.of([max(column.tree.leaves, column.miss + 1) for column in self.columns])
 
     @property
     def node_layout(self) -> Layout:

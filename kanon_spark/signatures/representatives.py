@@ -18,9 +18,17 @@ _SAFE_LONG = 1 << 62  # far beyond what intervals may hold, near enough to keep 
 
 
 def representative(
-    value: "Column", spec: IntervalSpec | PrefixSpec | DateSpec, *, kind: Kind, level: int
+    value: "Column", spec: IntervalSpec | PrefixSpec | DateSpec, *, kind: Kind, level: int, decimal: bool = False
 ) -> "tuple[Column, Kind]":
-    """The representative of a normalised value at a level (1 or higher), and what kind it is."""
+    """The representative of a normalised value at a level (1 or higher), and what kind it is.
+
+    Args:
+        value: The normalised value.
+        spec: The hierarchy.
+        kind: What the values are.
+        level: Level of the hierarchy.
+        decimal: The column is a decimal, which may be too large for a long.
+    """
     from pyspark.sql import functions as F
 
     match spec:
@@ -29,7 +37,7 @@ def representative(
         case DateSpec():
             return _first_day(value.cast("date"), spec.levels[level - 1]), "date"
         case IntervalSpec():
-            return _with_open_ends(value, spec, kind=kind, level=level), kind
+            return _with_open_ends(value, spec, kind=kind, level=level, decimal=decimal), kind
 
 
 def _first_day(day: "Column", level: str) -> "Column":
@@ -42,13 +50,13 @@ def _first_day(day: "Column", level: str) -> "Column":
     return F.trunc(day, level)
 
 
-def _with_open_ends(value: "Column", spec: IntervalSpec, *, kind: Kind, level: int) -> "Column":
+def _with_open_ends(value: "Column", spec: IntervalSpec, *, kind: Kind, level: int, decimal: bool) -> "Column":
     """Lower bound of the value's interval; within an open end, one number that lies there."""
     from pyspark.sql import functions as F
 
     whole = kind == "integer"
     exact = [_exact(spec.widths[level - 1]), _exact(spec.origin)]
-    if whole and all(number.denominator == 1 for number in exact):
+    if whole and not decimal and all(number.denominator == 1 for number in exact):
         lower = _whole_bound(value, width=int(exact[0]), origin=int(exact[1]))
         typed = "long"
     else:

@@ -66,7 +66,7 @@ def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None) -> Judge
     if isinstance(hierarchy, CsvSpec):
         path = csv_path if csv_path is not None else Path(hierarchy.path)
         rows = _read_rows(path, hierarchy.separator)
-        return _FileJudge(rows, min_level=spec.min_level, numeric=kind in ("integer", "real"))
+        return _FileJudge(rows, min_level=spec.min_level, kind=kind)
     if isinstance(hierarchy, IntervalSpec):
         return _SpanJudge(_Numbers())
     if isinstance(hierarchy, DateSpec):
@@ -98,8 +98,8 @@ class _FileJudge(Judge):
     that the file does not name (`unknown: root`), stand under the root alone; a file's root says what `*` says.
     """
 
-    def __init__(self, rows: list[list[str]], *, min_level: int, numeric: bool) -> None:
-        self._numeric = numeric
+    def __init__(self, rows: list[list[str]], *, min_level: int, kind: str) -> None:
+        self._kind = kind
         self._root = frozenset({SUPPRESSED}.union(*(row[-1:] for row in rows)))
         self._of_value: dict[object, frozenset[str]] = {}
         self._of_label: dict[str, frozenset[str]] = {}
@@ -110,9 +110,15 @@ class _FileJudge(Judge):
             self._of_label[label] = self._of_label.get(label, fields) & fields
 
     def _key(self, text: str) -> object:
-        # A file's 39 is a table's 39.0.
-        number = _number(text) if self._numeric else None
-        return text if number is None else number
+        """The value that a text spells: a file's 39 is a table's 39.0, its TRUE a table's true."""
+        read: object | None = None
+        if self._kind in ("integer", "real"):
+            read = _number(text)
+        elif self._kind in ("date", "timestamp"):
+            read = _Moments().value(text.strip())
+        elif self._kind == "boolean":
+            read = text.strip().lower()
+        return text if read is None else read
 
     def covers(self, raw: Text, label: Text) -> bool:
         return label in self._root or super().covers(raw, label)

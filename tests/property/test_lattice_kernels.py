@@ -125,14 +125,14 @@ def test_polish_and_steal_keep_k_and_never_cost_more(seed: int, k: int, forbid_r
     problem = random_problem(seed, size=60, width=3, k=k, forbid_root=forbid_root)
     class_of = attach_rest(problem, close_cheapest_first(problem))
     target = np.zeros(problem.size)
-    polished = polish(problem, class_of, target=target, rounds=15, seed=seed)
+    polished = polish(problem, class_of, target=target, work=2e6, seed=seed)
     stolen = steal(problem, polished, upto=1.0)
     for better in (polished, stolen):
         assert_classes_hold(problem, better)
         assert ((better == FREE) == (class_of == FREE)).all()
     assert losses_of(problem, polished) <= losses_of(problem, class_of) + 1e-6
     assert losses_of(problem, stolen) <= losses_of(problem, polished) + 1e-6
-    assert (polish(problem, class_of, target=target, rounds=15, seed=seed) == polished).all()
+    assert (polish(problem, class_of, target=target, work=2e6, seed=seed) == polished).all()
 
 
 @EXAMPLES

@@ -1,4 +1,4 @@
-"""What is written in each format reads back as it was: nasty texts, extreme numbers and times, nested values, odd names."""
+"""What is written in each format reads back as it was: texts, numbers, times, nested values, odd names."""
 
 import datetime
 import random
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 RUN = "20250101T000000_aaaaaaaa"
 NASTY = [
     None, "", " ", "a", " lead", "trail ", "\t", "\n", "\r", "\r\n", "a\nb", "a\rb", "a\r\nb", "\n\n", '"', '""', '"""',
-    'a"b', '"a"', '"a', 'a"', "\\", "\\\\", '\\"', '"\\', "a\\nb", "\\,", '",', ',"', '",\n"', "#x", "\u0000", "a\u0000",
+    'a"b', '"a"', '"a', 'a"', "\\", "\\\\",
+    '\\"', '"\\', "a\\nb", "\\,", '",', ',"', '",\n"', "#x", "\u0000", "a\u0000",
     "a,b", ",", ";", "'", "null", "NULL", "\\N", "NaN", "-", "*", "[1, 2]", "\u2028", "\u0085", "é", "e\u0301", "日本",
     "😀", "\ufeffx", "\x1f", "=1+1", "true", "2020-01-01", "01234", "{}", "{a, b}",
 ]  # fmt: skip
@@ -40,14 +41,15 @@ def write_and_read(spark: "SparkSession", table: "DataFrame", folder: Path, **si
 
 
 def texts(table: "DataFrame") -> list[tuple[Any, ...]]:
-    """All rows, sorted; values as Spark prints them, because Python's own types lose some (years, NaN, microseconds)."""
+    """All rows, sorted; values as Spark prints them, because Python's types lose some (NaN, microseconds)."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
     def shown(field: Any) -> Any:
         column = F.col("`" + field.name.replace("`", "``") + "`")
-        nested = isinstance(field.dataType, T.ArrayType | T.MapType | T.StructType)
-        return F.to_json(F.struct(column)) if nested else column.cast("string")
+        # The order of a map's entries means nothing, and ORC changes it.
+        is_map = isinstance(field.dataType, T.MapType)
+        return (F.array_sort(F.map_entries(column)) if is_map else column).cast("string")
 
     rows = table.select(*(shown(field) for field in table.schema.fields)).collect()
     return sorted((tuple(row) for row in rows), key=repr)
@@ -61,9 +63,14 @@ def assert_same(back: "DataFrame", table: "DataFrame") -> None:
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_nasty_texts_survive_side_by_side(spark: "SparkSession", tmp_path: Path, file_format: str) -> None:
-    pairs = [(first, second) for first in NASTY for second in NASTY]
+    # Neighbours can only disturb each other where a row is one line of text.
+    seconds = NASTY if file_format in {"csv", "json"} else NASTY[:2]
+    pairs = [(first, second) for first in NASTY for second in seconds]
     table = spark.createDataFrame(pairs, "a string, b string").repartition(2)
-    assert_same(write_and_read(spark, table, tmp_path, format=file_format), table)
+    back = write_and_read(spark, table, tmp_path, format=file_format)
+    assert_same(back, table)
+    assert_same(back.select("b"), table.select("b"))  # Spark then parses only a part of each row
+    assert back.count() == len(pairs)
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json"])
@@ -117,8 +124,9 @@ def test_numbers_and_times_survive_to_the_last_digit(spark: "SparkSession", tmp_
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "json"])
 def test_nested_values_survive(spark: "SparkSession", tmp_path: Path, file_format: str) -> None:
     table = spark.sql("""
-      SELECT 1 AS i, X'00ff' AS b, array(1, null) AS a, array(cast(null AS string), '') AS s, map('x', 1, '', null) AS m,
-        named_struct('x', 1, 'y', cast(null AS string)) AS t, array(named_struct('q', timestamp'2020-01-01 00:00:00.000001')) AS n
+      SELECT 1 AS i, X'00ff' AS b, array(1, null) AS a, array(cast(null AS string), '') AS s,
+        map('x', 1, '', null) AS m, named_struct('x', 1, 'y', cast(null AS string)) AS t,
+        array(named_struct('q', timestamp'2020-01-01 00:00:00.000001')) AS n
       UNION ALL SELECT 2, X'', array(), array(), map(), named_struct('x', cast(null AS int), 'y', ''), array(null)
       UNION ALL SELECT 3, null, null, null, null, null, null""")
     assert_same(write_and_read(spark, table, tmp_path, format=file_format), table)

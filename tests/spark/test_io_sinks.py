@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kanon_spark.config.models import SinkSpec, SourceSpec
-from kanon_spark.errors import InternalError, TargetError, UnsupportedTypeError
+from kanon_spark.errors import InternalError, MissingInputError, TargetError, UnsupportedTypeError
+from kanon_spark.io.released import open_release
 from kanon_spark.io.sinks import Publisher, published_run_id, publisher_for, target_of
 
 if TYPE_CHECKING:
@@ -168,6 +169,25 @@ def test_the_release_tells_how_to_read_it(spark: "SparkSession", tmp_path: Path)
         .load(str(tmp_path / "out/release"))
     )
     assert sorted(map(repr, back.collect())) == sorted(map(repr, table_of(spark, "new").collect()))
+
+
+def test_a_release_is_opened_by_path_or_name(spark: "SparkSession", tmp_path: Path, sink: dict[str, Any]) -> None:
+    release(spark, tmp_path, sink, NEW, "007").publish({"k": 5})
+    place = sink.get("path") or sink["table"]
+    back = open_release(spark, place, base_dir=tmp_path)
+    # "007" stays a text: the types come from the release, they are not guessed
+    assert sorted(map(repr, back.select("part", "v", "n").collect())) == sorted(
+        map(repr, table_of(spark, "007").collect())
+    )
+
+
+def test_other_tables_are_opened_like_sources(spark: "SparkSession", tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("a,b\n1,x\n")
+    assert open_release(spark, "other.csv", base_dir=tmp_path).columns == ["a", "b"]
+    with pytest.raises(MissingInputError, match=r"did you mean other\.csv"):
+        open_release(spark, "othr.csv", base_dir=tmp_path)
+    with pytest.raises(MissingInputError, match="no table"):
+        open_release(spark, "no_such_table", base_dir=tmp_path)
 
 
 @pytest.mark.usefixtures("database")

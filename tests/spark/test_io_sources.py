@@ -93,7 +93,7 @@ def test_a_wrong_where_does_not_repeat_its_values(
     spark: "SparkSession", tmp_path: Path, condition: str, capfd: Any
 ) -> None:
     (tmp_path / "p.csv").write_text("age,name\n30,Ann\n")
-    with pytest.raises(RequestError, match="source.where") as caught:
+    with pytest.raises(RequestError, match=r"source\.where") as caught:
         opened(spark, tmp_path, path="p.csv", where=condition)
     assert "Secret" not in str(caught.value) and caught.value.__cause__ is None
     assert "age, name" in caught.value.fix

@@ -124,13 +124,27 @@ def test_a_file_at_min_level_never_publishes_finer(places: Path) -> None:
     assert not judge.contains("Bern", "Suisse")  # no label of level 1
 
 
-def test_a_files_numbers_are_read_as_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "age.csv"
-    path.write_text("39;[35-39];*\n40;[40-44];*\n")
-    judge = judge_for(QiSpec(hierarchy=CsvSpec(path="unused")), kind="real", csv_path=path)
-    assert judge.covers("39.0", "[35-39]")
-    assert judge.covers("39.0", "39")
-    assert not judge.covers("40.0", "[35-39]")
+@pytest.mark.parametrize(
+    ("kind", "line", "raw", "other"),
+    [
+        ("real", "39;[35-39];*", "39.0", "39.5"),
+        ("integer", "07;[5-9];*", "7", "8"),
+        ("date", " 2024-03-05 ;spring;*", "2024-03-05", "2024-03-06"),
+        ("timestamp", "2024-03-05 10:00;morning;*", "2024-03-05 10:00:00", "2024-03-05 10:00:00.5"),
+        ("boolean", "TRUE;known;*", "true", "false"),
+    ],
+)
+def test_a_files_values_are_read_as_the_column_reads_them(
+    tmp_path: Path, kind: str, line: str, raw: str, other: str
+) -> None:
+    path = tmp_path / "values.csv"
+    path.write_text(line + "\n")
+    judge = judge_for(QiSpec(hierarchy=CsvSpec(path="unused")), kind=kind, csv_path=path)
+    leaf, label, _ = line.split(";")
+    assert judge.covers(raw, label)
+    assert judge.covers(raw, leaf)  # what is published is the file's own spelling
+    assert not judge.covers(other, label)
+    assert not judge.covers(other, leaf)
 
 
 def test_a_files_root_says_what_a_star_says(tmp_path: Path) -> None:

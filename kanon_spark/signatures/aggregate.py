@@ -1,0 +1,202 @@
+"""Rows to signatures: one pass over the source, one small table out.
+
+Each row's codes are packed into key words before the groupBy, so that Spark hashes, compares and shuffles one or two longs
+per row instead of the columns they stand for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kanon_spark.engine.stages import RunContext
+from kanon_spark.errors import CoverageError, EmptyTableError, InternalError, SourceChangedError
+from kanon_spark.io.content import hash_sums
+from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.coverage import Missing, find_missing
+from kanon_spark.signatures.encoding import SEEDS, Encoding
+from kanon_spark.signatures.fingerprint import fingerprint_sums, fingerprint_text
+from kanon_spark.signatures.persons import persons_by_hash
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+Mask = NDArray[np.bool_]
+
+DRIVER_HASHES = 4_000_000  # so many signature hashes (32 MB) are checked on the driver; above, by Spark
+BITMAP_BITS = 32_768  # size of Spark's bitmap aggregate
+_TRIES = 4  # two signatures of a billion share a 64-bit hash with a chance of 3%; four seeds in a row: never
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """The aggregated table.
+
+    Attributes:
+        table: key words, `h`, `rows`, `persons`, `g_hi`, `g_lo`; one row per signature.
+        count: Signatures.
+        rows: Rows of the source.
+        persons: Persons of the source (rows, where no unit is named).
+        present: Per QI, which leaf codes occur.
+        source_hash: Fingerprint of the source: QI values and kept columns, whatever their order.
+        encoding: The encoding as it was used: its seed may have moved on, and losses of numeric hierarchy files are
+            taken over the data's range.
+    """
+
+    table: "DataFrame"
+    count: int
+    rows: int
+    persons: int
+    present: list[Mask]
+    source_hash: str
+    encoding: Encoding
+
+    @property
+    def codebook(self) -> Codebook:
+        """The final codebook."""
+        return self.encoding.codebook
+
+
+def aggregate(
+    ctx: RunContext,
+    source: "DataFrame",
+    encoding: Encoding,
+    *,
+    unit: str | None,
+    kept: Sequence[str],
+    path: str,
+) -> Signatures:
+    """Group the source by its encoded QIs (stage `signatures`) and write the result to `path` as parquet.
+
+    Raises:
+        EmptyTableError: The source has no rows.
+        CoverageError: A hierarchy file misses values; the message names every such column.
+        SourceChangedError: A value turned up that was not there when the values were listed.
+    """
+    with ctx.stage("signatures"):
+        for _ in range(_TRIES):
+            table = _write(ctx.spark, source, encoding, unit=unit, kept=kept, path=path)
+            totals, present = _totals(table, encoding.codebook)
+            count = int(totals["count"])
+            if count == 0:
+                raise EmptyTableError("the table has no rows", where="source", fix="check the path and `source.where`")
+            _refuse_missing(source, encoding, present)
+            if int(totals["split"]):
+                raise InternalError("one key stands for two tuples of values; the encoding is broken")
+            if _distinct_hashes(table, count):
+                break
+            ctx.note("two signatures share a hash; trying the next seed")
+            encoding = replace(encoding, seed=(encoding.seed + 1) % SEEDS)
+        else:
+            raise InternalError(f"the signatures' hashes collided under {_TRIES} seeds in a row")
+        masks = [mask[: column.tree.leaves] for mask, column in zip(present, encoding.codebook.columns, strict=True)]
+        ctx.note(f"{int(totals['rows'])} rows, {count} signatures")
+        return Signatures(
+            table=table.drop("h_max"),
+            count=count,
+            rows=int(totals["rows"]),
+            persons=int(totals["persons"]),
+            present=masks,
+            source_hash=fingerprint_text(int(totals["hash_hi"]), int(totals["hash_lo"])),
+            encoding=encoding.with_spans(masks),
+        )
+
+
+def _write(
+    spark: "SparkSession", source: "DataFrame", encoding: Encoding, *, unit: str | None, kept: Sequence[str], path: str
+) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    rows = encoding.coded(source, kept=kept, unit=unit)
+    keys = encoding.codebook.layout.names()
+    g_hi, g_lo = hash_sums(F.col("g"))
+    measures = [
+        F.min("h").alias("h"),
+        F.max("h").alias("h_max"),
+        F.count(F.lit(1)).alias("rows"),
+        g_hi.alias("g_hi"),
+        g_lo.alias("g_lo"),
+    ]
+    if unit is None:
+        signatures = rows.groupBy(*keys).agg(*measures)
+        persons: Column = F.col("rows")
+    else:
+        nobody = F.count(F.when(F.col("unit").isNull(), 1)).alias("nobody")
+        known = persons_by_hash(encoding.identities(source, unit=unit))
+        signatures = rows.groupBy(*keys).agg(*measures, nobody)
+        signatures = signatures.join(known, F.col("h") == F.col("person_h"), "left")
+        persons = F.col("nobody") + F.coalesce(F.col("chosen"), F.lit(0))
+    result = signatures.select(*keys, "h", "rows", persons.alias("persons"), "g_hi", "g_lo", "h_max")
+    result.write.mode("overwrite").parquet(path)
+    return spark.read.schema(result.schema).parquet(path)
+
+
+def _totals(table: "DataFrame", codebook: Codebook) -> "tuple[Row, list[Mask]]":
+    """Sums over all signatures, and which codes occur in each QI (the code of a missing leaf included), in one job."""
+    from pyspark.sql import functions as F
+
+    layout = codebook.layout
+    sizes = [1 << bits for bits in layout.bits]
+    measures = [
+        F.count(F.lit(1)).alias("count"),
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum("persons"), F.lit(0)).alias("persons"),
+        F.count(F.when(F.col("h") != F.col("h_max"), 1)).alias("split"),
+        *fingerprint_sums(),
+    ]
+    small = [index for index, size in enumerate(sizes) if size <= BITMAP_BITS]
+    measures += [
+        F.bitmap_construct_agg(layout.unpack_column(index).cast("long")).alias(f"bits{index}") for index in small
+    ]
+    totals = table.agg(*measures).collect()[0]  # one row
+    masks = []
+    for index, size in enumerate(sizes):
+        mask = np.zeros(size, dtype=np.bool_)
+        if index in small:
+            bits = np.unpackbits(np.frombuffer(totals[f"bits{index}"], dtype=np.uint8), bitorder="little")
+            mask[:] = bits[:size].astype(np.bool_)
+        else:  # at most DOMAIN_LIMIT codes
+            codes = table.select(layout.unpack_column(index).alias("code")).distinct().toArrow()["code"]
+            mask[codes.to_numpy()] = True
+        masks.append(mask)
+    return totals, masks
+
+
+def _distinct_hashes(table: "DataFrame", count: int) -> bool:
+    from pyspark.sql import functions as F
+
+    if count <= DRIVER_HASHES:
+        hashes = np.sort(table.select("h").toArrow()["h"].to_numpy())
+        return not bool((hashes[1:] == hashes[:-1]).any())
+    doubles = table.groupBy("h").agg(F.count(F.lit(1)).alias("times")).where(F.col("times") > 1)
+    return not doubles.limit(1).collect()
+
+
+def _refuse_missing(source: "DataFrame", encoding: Encoding, present: Sequence[Mask]) -> None:
+    missed = [
+        index
+        for index, (column, mask) in enumerate(zip(encoding.codebook.columns, present, strict=True))
+        if column.miss == column.tree.leaves and mask[column.miss]
+    ]
+    static = [index for index in missed if encoding.codebook.columns[index].static]
+    if static:
+        raise coverage_error(find_missing(source, encoding, static))
+    if missed:
+        raise SourceChangedError(
+            "a value turned up that was not there when the values were listed",
+            where="source",
+            fix="run again when the source is at rest, or set source.snapshot: copy",
+        )
+
+
+def coverage_error(missing: Sequence[Missing]) -> CoverageError:
+    """One error for all columns whose hierarchies miss values."""
+    listed = "; ".join(f"{each.name}: {each}" for each in missing)
+    return CoverageError(
+        f"hierarchy files miss values of the table: {listed}",
+        where="columns.quasi_identifiers",
+        fix="add the values to the files, or set {csv: {path: …, unknown: root}} to publish them as * "
+        "(`kanon check --show-values` lists them)",
+    )

@@ -1,0 +1,282 @@
+"""How rows become codes: built once per run from the configuration, the hierarchy files and the data's own values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kanon_spark.config.models import Config, CsvSpec, QiSpec
+from kanon_spark.engine.stages import RunContext
+from kanon_spark.errors import InternalError
+from kanon_spark.hierarchy.build import StaticHierarchy
+from kanon_spark.hierarchy.tree import ORDERED
+from kanon_spark.io.content import content_hash
+from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.columns import identity_hash, kind_of, normalised, quoted, type_of
+from kanon_spark.signatures.domains import Dictionaries, DomainRequest, read_domains
+from kanon_spark.signatures.fit import misfit
+from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling
+from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, reach, static_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+ROW_HASH = "_kanon_h"
+CONTENT_HASH = "_kanon_g"
+SEEDS = 1 << 31  # the seed stands in plans as an int
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Everything that turns a source row into key words and into its signature's hash.
+
+    Attributes:
+        spark: The session.
+        codebook: The QIs with their trees.
+        seed: Seed of the signature hash `h`.
+        specs: What the configuration says of each QI.
+        types: Source type of each QI column.
+        lookups: How values of QIs with a hierarchy file find their code.
+        dictionaries: How the values of the others do; None if there are none.
+    """
+
+    spark: "SparkSession" = field(repr=False)
+    codebook: Codebook
+    seed: int
+    specs: tuple[QiSpec, ...]
+    types: "tuple[DataType, ...]"
+    lookups: Mapping[int, Lookup] = field(repr=False)
+    dictionaries: Dictionaries | None = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the QI columns."""
+        return tuple(column.name for column in self.codebook.columns)
+
+    def coded(self, source: "DataFrame", *, kept: Sequence[str] | None = None, unit: str | None = None) -> "DataFrame":
+        """Key words and `h` of every row; with `kept` also the content hash `g` of those columns, with `unit` the unit.
+
+        The result has only these columns, so that no name of the source's can clash with ours.
+        """
+        from pyspark.sql import functions as F
+
+        extra: list[Column] = []
+        if kept is not None:
+            extra.append(content_hash(source, kept).alias("g"))
+        if unit is not None:
+            extra.append(F.col(quoted(unit)).alias("unit"))
+        width = range(len(self.names))
+        frame = source.select(*[self._value(source, index).alias(f"v{index}") for index in width], *extra)
+        frame = self._with_codes(frame, width, prefix="")
+        codes = [F.col(f"c{index}") for index in width]
+        passed = [name for name in ("g", "unit") if name in frame.columns]
+        return frame.select(*self.codebook.layout.pack_columns(codes), self._identity("").alias("h"), *passed)
+
+    def with_identity(
+        self,
+        source: "DataFrame",
+        kept: Sequence[str] | None = None,
+        *,
+        name: str = ROW_HASH,
+        content: str = CONTENT_HASH,
+    ) -> "DataFrame":
+        """The source with its signature hash added as `name` and, where `kept` is given, its content hash as `content`.
+
+        No join is needed unless a QI is told apart by its code and its file is too long for literals.
+        """
+        from pyspark.sql import functions as F
+
+        values = {f"_kanon_v{index}": self._value(source, index) for index in range(len(self.names))}
+        by_code = [index for index, column in enumerate(self.codebook.columns) if column.by_code]
+        frame = self._with_codes(source.withColumns(values), by_code, prefix="_kanon_")
+        extra = [self._identity("_kanon_").alias(name)]
+        if kept is not None:
+            extra.append(content_hash(source, kept).alias(content))
+        return frame.select(*[F.col(quoted(each)) for each in source.columns], *extra)
+
+    def identities(
+        self, source: "DataFrame", *, kept: Sequence[str] | None = None, unit: str | None = None
+    ) -> "DataFrame":
+        """Only `h` of every row; with `kept` also `g`, with `unit` also the unit."""
+        from pyspark.sql import functions as F
+
+        frame = self.with_identity(source, kept)
+        picked = [F.col(ROW_HASH).alias("h")]
+        if kept is not None:
+            picked.append(F.col(CONTENT_HASH).alias("g"))
+        if unit is not None:
+            picked.append(F.col(quoted(unit)).alias("unit"))
+        return frame.select(*picked)
+
+    def pairs(self, source: "DataFrame", unit: str) -> "DataFrame":
+        """Distinct (h, unit) of the source with their rows, for the verifier."""
+        from kanon_spark.signatures.persons import pairs
+
+        return pairs(self.identities(source, unit=unit))
+
+    def source_hash(self, source: "DataFrame", kept: Sequence[str]) -> str:
+        """What `Signatures.source_hash` is for a source that has not changed since. Reads the source once."""
+        from kanon_spark.signatures.fingerprint import fingerprint, grouped_by_hash
+
+        return fingerprint(grouped_by_hash(self.identities(source, kept=kept)))
+
+    def idents(self, index: int) -> "DataFrame":
+        """(code int, ident) of one QI: what each leaf code stands for, in the type in which it is hashed.
+
+        A QI that is told apart by its code has the code itself as ident.
+        """
+        from pyspark.sql import functions as F
+
+        column = self.codebook.columns[index]
+        if column.by_code:
+            codes = self.spark.range(column.tree.leaves).select(F.col("id").cast("int").alias("code"))
+            return codes.select("code", F.col("code").alias("ident"))
+        if not column.static:
+            return self._dictionary(index)
+        data_type = self.types[index]
+        rows = [
+            (code, spelling(text, data_type, column.kind) if text is not None else None)
+            for code, text in enumerate(column.texts)
+        ]
+        texts = self.spark.createDataFrame(rows, "code int, text string")
+        return texts.select("code", F.expr(f"try_cast(text AS {data_type.simpleString()})").alias("ident"))
+
+    def early(self, source: "DataFrame", index: int) -> "DataFrame | None":
+        """Distinct (value as text, code int) of a QI whose leaves are not the values themselves; None for the others."""
+        from pyspark.sql import functions as F
+
+        if not self.codebook.columns[index].by_code and self.specs[index].min_level == 0:
+            return None
+        raw = normalised(source, self.names[index]).cast("string")
+        frame = source.select(self._value(source, index).alias(f"v{index}"), raw.alias("value")).distinct()
+        return self._with_codes(frame, [index], prefix="").select("value", F.col(f"c{index}").alias("code")).distinct()
+
+    def codes_of(self, source: "DataFrame", index: int) -> "DataFrame":
+        """(value, code int) of every row for one QI: for counting what a hierarchy misses."""
+        from pyspark.sql import functions as F
+
+        frame = source.select(self._value(source, index).alias(f"v{index}"))
+        frame = self._with_codes(frame, [index], prefix="")
+        return frame.select(F.col(f"v{index}").alias("value"), F.col(f"c{index}").alias("code"))
+
+    def _value(self, source: "DataFrame", index: int) -> "Column":
+        """The value that decides the code: normalised, or with `min_level` over a built hierarchy its representative."""
+        value = normalised(source, self.names[index])
+        return ident_of(value, self.specs[index], self.types[index], qi=self.names[index])[0]
+
+    def _identity(self, prefix: str) -> "Column":
+        from pyspark.sql import functions as F
+
+        idents = [
+            F.col(f"{prefix}{'c' if column.by_code else 'v'}{index}")
+            for index, column in enumerate(self.codebook.columns)
+        ]
+        return identity_hash(self.seed, idents)
+
+    def _with_codes(self, frame: "DataFrame", indexes: Sequence[int], *, prefix: str) -> "DataFrame":
+        """Add `c<i>` for each index, from `v<i>`. Hash lookups go in steps so that each step is computed once per row."""
+        from pyspark.sql import functions as F
+
+        hashed: dict[str, Column] = {}
+        slots: dict[str, Column] = {}
+        codes: dict[str, Column] = {}
+        for index in indexes:
+            value = F.col(f"{prefix}v{index}")
+            column = self.codebook.columns[index]
+            lookup = self.lookups.get(index)
+            match lookup:
+                case IndexLookup():
+                    code = lookup.code(value, column.kind, miss=column.miss)
+                case HashLookup():
+                    hashed[f"{prefix}x{index}"] = lookup.hashed(value)
+                    slots[f"{prefix}s{index}"] = lookup.slot(F.col(f"{prefix}x{index}"))
+                    code = lookup.code(value, F.col(f"{prefix}s{index}"))
+                case _:
+                    frame = self._joined(frame, index, lookup, prefix=prefix)
+                    code = F.col(f"{prefix}j{index}")
+            known = code if isinstance(lookup, IndexLookup) else F.coalesce(code, F.lit(column.miss))
+            null = F.lit(column.tree.null_leaf if column.tree.null_leaf >= 0 else column.miss)
+            codes[f"{prefix}c{index}"] = F.when(value.isNull(), null).otherwise(known)
+        for step in (hashed, slots, codes):
+            frame = frame.withColumns(step) if step else frame
+        return frame
+
+    def _joined(self, frame: "DataFrame", index: int, lookup: JoinLookup | None, *, prefix: str) -> "DataFrame":
+        from pyspark.sql import functions as F
+
+        value, code = f"{prefix}k{index}", f"{prefix}j{index}"
+        if lookup is not None:
+            table = lookup.table(frame.sparkSession, value=value, code=code)
+        else:
+            table = self._dictionary(index).select(F.col("ident").alias(value), F.col("code").alias(code))
+            table = table.where(F.col(value).isNotNull())
+        joined = frame.join(F.broadcast(table), F.col(f"{prefix}v{index}") == F.col(value), "left")
+        return joined.drop(value)
+
+    def _dictionary(self, index: int) -> "DataFrame":
+        if self.dictionaries is None:
+            raise InternalError("a dictionary is missing", where=self.names[index])
+        return self.dictionaries.table(index)
+
+    def with_spans(self, present: Sequence[NDArray[np.bool_]]) -> "Encoding":
+        """The same with the losses of numeric hierarchy files taken over the range of the data that is present."""
+        columns = [
+            replace(column, tree=column.tree.with_span(reach(column, mask))) if column.static else column
+            for column, mask in zip(self.codebook.columns, present, strict=True)
+        ]
+        return replace(self, codebook=Codebook(tuple(columns)))
+
+
+def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, base_dir: Path, folder: str) -> Encoding:
+    """Load the hierarchy files, find the values of all other QIs (stage `domains`), and build the trees.
+
+    Args:
+        ctx: The run.
+        source: The table.
+        config: The configuration; its columns must be in the table.
+        base_dir: Folder that relative paths of hierarchy files start from.
+        folder: Folder under the work folder for the dictionaries, which are raw data.
+
+    Raises:
+        UnsupportedTypeError: A QI's type cannot be generalized.
+        HierarchyError: A hierarchy file is no tree, or a hierarchy does not suit its column.
+        DataError: A QI has too many distinct values.
+    """
+    specs = config.columns.quasi_identifiers
+    types = {name: type_of(source, name) for name in specs}
+    static: dict[int, StaticHierarchy] = {}
+    lookups: dict[int, Lookup] = {}
+    requests: list[DomainRequest] = []
+    for index, (name, spec) in enumerate(specs.items()):
+        kind = kind_of(types[name], qi=name)
+        wrong = misfit(spec.hierarchy, kind, qi=name)
+        if wrong is not None:
+            raise wrong
+        if isinstance(spec.hierarchy, CsvSpec):
+            static[index] = load_file(spec, kind, qi=name, base_dir=base_dir)
+            lookups[index] = lookup_for(static[index].lookup, types[name], kind, qi=name)
+        else:
+            ident, ident_kind = ident_of(normalised(source, name), spec, types[name], qi=name)
+            by_count = spec.hierarchy is None and ident_kind not in ORDERED
+            requests.append(DomainRequest(index, name, ident, ident_kind, by_count))
+    with ctx.stage("domains"):
+        dictionaries = read_domains(ctx.spark, source, requests, path=folder) if requests else None
+        columns = []
+        for index, (name, spec) in enumerate(specs.items()):
+            if index in static:
+                columns.append(static_column(name, spec, kind_of(types[name], qi=name), static[index]))
+            elif dictionaries is not None:
+                columns.append(built_column(name, spec, dictionaries.domains[index]))
+    return Encoding(
+        spark=ctx.spark,
+        codebook=Codebook(tuple(columns)),
+        seed=config.execution.seed % SEEDS,
+        specs=tuple(specs.values()),
+        types=tuple(types.values()),
+        lookups=lookups,
+        dictionaries=dictionaries,
+    )
