@@ -15,9 +15,9 @@ from kanon_spark.config.roles import Roles
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import KanonError
-from kanon_spark.recoding.apply import ROW_HASH
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.columns import quoted
+from kanon_spark.signatures.encoding import ROW_HASH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,7 +133,7 @@ def sample_rows(
     """A few rows before and after, side by side. Raw values: for the manifest and the internal report only."""
     from pyspark.sql import functions as F
 
-    rows = encoding.with_identity(source, name=ROW_HASH).limit(_LOOKED_AT)
+    rows = encoding.with_identity(source).limit(_LOOKED_AT)
     shown = [F.col(quoted(name)).cast("string").alias(f"c{i}") for i, name in enumerate(columns)]
     looked = rows.select(F.col(ROW_HASH).alias("h"), *shown).toPandas().drop_duplicates("h")
     step = max(1, len(looked) // SAMPLES)

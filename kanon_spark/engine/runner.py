@@ -13,6 +13,7 @@ from kanon_spark.engine.evidence import make_evidence
 from kanon_spark.engine.facts import failed_manifest, make_manifest, sample_rows
 from kanon_spark.engine.outcome import write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
+from kanon_spark.engine.refuse import refuse_errors
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.session import get_spark
 from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, solve_in_one_process, solve_over_blocks
@@ -27,7 +28,7 @@ from kanon_spark.errors import (
 )
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
-from kanon_spark.recoding.apply import ROW_HASH, recode, spread
+from kanon_spark.recoding.apply import recode, spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +107,7 @@ class _Job:
 
     def _prepare(self, table: "DataFrame | None", stack: ExitStack) -> _Opened:
         """Open the source, look at its columns, take the lock, clear what dead runs left."""
-        from kanon_spark.config.preflight import check_schema, raise_findings
+        from kanon_spark.config.preflight import check_schema
         from kanon_spark.io.sinks import publisher_for
         from kanon_spark.io.sources import open_source
         from kanon_spark.releases.gc import collect_garbage
@@ -143,7 +144,7 @@ class _Job:
                 found = open_source(ctx.spark, config.source, base_dir=base_dir, work=work)
                 table, facts = found.table, found.description
             assert table is not None
-            raise_findings(check_schema(table.schema, config))
+            refuse_errors(check_schema(table.schema, config))
             roles = assign_roles(config, table.columns)
             opened = _Opened(table, facts, roles, publisher, work, lock)
             publisher.check_schema(self._published_schema(opened))
@@ -243,7 +244,7 @@ class _Job:
         self, opened: _Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
     ) -> None:
         with self.ctx.stage("write"):
-            rows = encoding.with_identity(opened.source, name=ROW_HASH)
+            rows = encoding.with_identity(opened.source)
             published = recode(
                 rows,
                 solved.entries,

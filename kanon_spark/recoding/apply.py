@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from kanon_spark.recoding.publish import SUPPRESSED
 from kanon_spark.signatures.codebook import Codebook, QiColumn
 from kanon_spark.signatures.columns import quoted
+from kanon_spark.signatures.encoding import ROW_HASH
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 BROADCAST_ENTRIES = 2_000_000  # beyond, both sides are shuffled: a bigger map would not fit a small executor
 LITERAL_NODES = 2_000  # a literal array beyond this costs more to plan than a join
 
-ROW_HASH = "_kanon_h"
 _NODE = "_kanon_node_{}"
 _LABEL = "_kanon_label_{}"
 
@@ -98,5 +97,3 @@ def spread(published: "DataFrame", *, qis: Sequence[str]) -> "DataFrame":
     by_row = content_hash(published, published.columns)
     return published.repartition(by_tuple, F.pmod(by_row, F.lit(16))).sortWithinPartitions(by_tuple, by_row)
 
-
-__all__ = ["BROADCAST_ENTRIES", "ROW_HASH", "SUPPRESSED", "recode", "spread"]
