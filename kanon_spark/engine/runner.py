@@ -26,6 +26,7 @@ from kanon_spark.errors import (
     SuppressionError,
     TooFewPersonsError,
 )
+from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
 from kanon_spark.recoding.apply import recode, spread
@@ -62,7 +63,9 @@ def run(
     session = spark or (table.sparkSession if table is not None else get_spark(f"kanon {loaded.config.name}"))
     job = _Job(RunContext(session, listeners=list(listeners)), loaded)
     try:
-        return job.run(table)
+        # PySpark logs failing queries with their literals and values before anyone can catch the error.
+        with quiet_query_errors():
+            return job.run(table)
     except KanonError as error:
         write_failure(loaded, failed_manifest(job.ctx, loaded, error), spark=session)
         raise

@@ -15,7 +15,7 @@ from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Polishing: steps of work per signature, and the table size beyond which they would be too dear.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 15_000.0, "high": 1_000_000.0}
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 20_000.0, "high": 1_000_000.0}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
 
