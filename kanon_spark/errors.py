@@ -1,7 +1,7 @@
 """Every error a user can meet, in one tree.
 
-Each error knows its stable code (for documentation), its exit code (for schedulers), the place it speaks of and the fix.
-Messages never carry raw data values: they name columns, files, lines and counts.
+Each error knows its stable code (for documentation), its exit code (for schedulers), the place it speaks of and the
+fix. Messages never carry raw data values: they name columns, files, lines and counts.
 """
 
 

@@ -1,10 +1,11 @@
 """Cut the signatures into blocks so that whatever lies across a cut is dear anyway.
 
-A block is cut only between the children of one tree node u of one QI: a group with members on both sides has to publish u
-or something higher, so it costs at least the loss of u. The least such loss on a block's way down is its *crossing loss*:
-every group cheaper than that lies wholly inside one block, and a greedy that closes only those closes exactly the classes
-that the whole table would. The dearest cut is taken first (roots cost most), among equals the one whose largest part is
-smallest. A block that is still too big is cut alone, deeper in the trees, at a lower crossing loss of its own.
+A block is cut only between the children of one tree node u of one QI: a group with members on both sides has to
+publish u or something higher, so it costs at least the loss of u. The least such loss on a block's way down is its
+*crossing loss*: every group cheaper than that lies wholly inside one block, and a greedy that closes only those closes
+exactly the classes that the whole table would. The dearest cut is taken first (roots cost most), among equals the one
+whose largest part is smallest. A block that is still too big is cut alone, deeper in the trees, at a lower crossing
+loss of its own.
 
 The cuts are found from counts of coarse cells, never from the signatures themselves, so the driver holds at most
 `CELL_LIMIT` cells however large the table is.
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.problem import Forest
+from kanon_spark.signatures.layout import Layout
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -53,7 +55,7 @@ class CellRequest:
     columns: tuple[tuple[int, ...], ...]
 
 
-Cells = dict[int, tuple[Ints, Longs]]  # block -> (cells × its columns: child indices, signatures in each cell)
+Cells = dict[int, tuple[Ints, Longs]]  # block -> (cells by its columns: child indices, signatures in each cell)
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Cuts:
     root: int = -1  # ~0: everything is block 0
 
     def assign(self, codes: Ints) -> Ints:
-        """Block of each signature (compact codes, signatures × QIs)."""
+        """Block of each signature (compact codes, signatures by QIs)."""
         out = np.zeros(codes.shape[0], dtype=np.int32)
         todo = [(self.root, np.arange(codes.shape[0]))]
         while todo:
@@ -90,7 +92,7 @@ class Cuts:
         return np.array([block.crossing for block in self.blocks])
 
     def bins(self, size: int) -> Ints:
-        """Pack blocks into bins of up to `size` signatures: a task takes a bin, so that small blocks cost no overhead."""
+        """Pack blocks into bins of up to `size` signatures: a task takes a bin, so small blocks cost no overhead."""
         out = np.zeros(len(self.blocks), dtype=np.int32)
         current, held = 0, 0
         for index, block in enumerate(self.blocks):
@@ -120,8 +122,10 @@ def count_cells(codes: Ints, block_of: Ints, request: CellRequest, forest: Fores
         for place, qi in enumerate(columns):
             bounds = forest.hi[children_of(forest, qi, frontier[qi])]
             cells[:, place] = np.searchsorted(bounds, codes[inside, qi], side="right")
-        found, count = np.unique(cells, axis=0, return_counts=True)
-        out[block] = (found.astype(np.int32), count.astype(np.int64))
+        # One packed number per cell: sorting numbers is an order of magnitude faster than sorting rows.
+        layout = Layout.of([int(top) + 1 for top in cells.max(axis=0)])
+        found, count = np.unique(layout.pack(cells)[:, 0], return_counts=True)
+        out[block] = (layout.unpack(found.reshape(-1, 1)), count.astype(np.int64))
     return out
 
 

@@ -3,14 +3,15 @@
 The same object serves the driver (small tables, the rest) and the workers (blocks), so both ways give the same classes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.blocks.cuts import Cuts
-from kanon_spark.kernels.bounds import simple_bound
+from kanon_spark.kernels.bounds import project, simple_bound
+from kanon_spark.kernels.dual import dual_bound
 from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.methods.base import LocalMethod, Piece, Solution
 from kanon_spark.recoding.publish import publish
@@ -59,22 +60,23 @@ class Solver:
         piece = Piece(problem, stop, self.whole_size, self.suppressed, self.seed + block)
         return self.entries(frame, problem, self.method.solve(piece), turn=turn, block=block)
 
-    def bounding(self, problem: Problem) -> Problem:
-        """The same problem with losses that no release can undercut.
+    def bound(
+        self, frame: pd.DataFrame, *, kind: str = "simple", cap: float = np.inf
+    ) -> tuple[NDArray[np.float64], str]:
+        """Lower bound of each signature's loss per row, and which bound it is.
 
         A QI without a hierarchy publishes tight ranges or sets, which cost less than any node of its search tree: it
-        counts nothing in a bound.
+        counts nothing in a bound, and without any other QI there is none. Whatever leaves the frame costs at least
+        `cap`.
         """
-        forest = self.forest
-        loss = forest.loss.copy()
-        for index, column in enumerate(self.codebook.columns):
-            if column.publish != "node":
-                loss[forest.start[index] : forest.start[index + 1]] = 0.0
-        return replace(problem, forest=replace(forest, loss=loss))
-
-    def simple_bound(self, frame: pd.DataFrame, *, cap: float = np.inf) -> NDArray[np.float64]:
-        """Least loss of each signature, given that whatever leaves this frame costs at least `cap`."""
-        return simple_bound(self.bounding(self.problem(frame)), ceiling=self.suppressed, cap=cap)
+        counted = np.array([column.publish == "node" for column in self.codebook.columns])
+        if not counted.any() or kind == "none" or not len(frame):
+            return np.zeros(len(frame)), "none"
+        problem, index = project(self.problem(frame), counted)
+        if kind == "dual":
+            found = dual_bound(problem, ceiling=self.suppressed)
+            return found.values[index], found.kind
+        return simple_bound(problem, ceiling=self.suppressed, cap=cap)[index], "simple"
 
     def entries(
         self, frame: pd.DataFrame, problem: Problem, solution: Solution, *, turn: int = 0, block: int = 0
@@ -91,7 +93,7 @@ class Solver:
             out[f"label_{index}"] = published.labels[index]
             out[f"loss_{index}"] = published.losses[index]
         # The first round sees all rows and knows the bound; later ones see only what is left and pass it on.
-        out["bound"] = frame["bound"] if "bound" in frame else solution.bound
+        out["bound"] = frame.get("bound", solution.bound)
         out["open"] = open_
         return out
 
@@ -109,7 +111,7 @@ class Solver:
             piece = frame[block_of == block].reset_index(drop=True)
             crossing = cuts.blocks[block].crossing
             if "bound" not in piece and not exact:
-                piece["bound"] = self.simple_bound(piece, cap=cuts.crossing_of(int(block), self._counted))
+                piece["bound"], _ = self.bound(piece, cap=cuts.crossing_of(int(block), self._counted))
             parts.append(self.solve(piece, stop=float(crossing * factor), turn=turn, block=int(block)))
         return pd.concat(parts, ignore_index=True)
 

@@ -1,6 +1,6 @@
 """When the last few signatures cannot form a class, the closed class that takes them most cheaply is opened again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ def reopen_for_the_rest(
     )
     codes, rows = solver.codes(left), left["rows"].to_numpy(np.int64)
 
-    def cheapest(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def cheapest(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
             nodes = _forest_nodes(solver, batch[outs].to_numpy(np.int64))
             forest = solver.forest

@@ -62,7 +62,7 @@ def _require_java() -> None:
         raise PlatformError(
             "no Java was found (neither JAVA_HOME nor `java` on the PATH); Spark 4 needs Java 17 or 21",
             where="java",
-            fix="install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, then run `kanon doctor`",
+            fix="install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME",
         )
 
 

@@ -4,7 +4,7 @@ Blocks close what is cheaper than anything that crosses their border, which is e
 What stays open meets again: in one process as soon as it fits, else over new blocks cut on other QIs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, children_of, count
 from kanon_spark.engine.pieces import COUNTS, Solver
 from kanon_spark.engine.reopen import reopen_for_the_rest
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.dual import dual_bound
 from kanon_spark.signatures.layout import Layout
 
 if TYPE_CHECKING:
@@ -45,14 +44,7 @@ def solve_in_one_process(ctx: RunContext, solver: Solver, signatures: "DataFrame
         frame = solver.in_order(signatures.toPandas())
         entries = solver.solve(frame)
     with ctx.stage("bound"):
-        kind = bound
-        if bound in {"auto", "dual"}:
-            found = dual_bound(solver.bounding(solver.problem(frame)), ceiling=solver.suppressed)
-            entries["bound"], kind = found.values, found.kind
-        elif bound == "simple":
-            entries["bound"] = solver.simple_bound(frame)
-        else:
-            entries["bound"] = 0.0
+        entries["bound"], kind = solver.bound(frame, kind="dual" if bound == "auto" else bound)
     with ctx.stage("recode"):
         _write(ctx, solver, entries, path)
     return Solved(ctx.spark.read.parquet(path), kind)
@@ -128,12 +120,11 @@ def _cut(solver: Solver, signatures: "DataFrame", count: int, block_size: int, l
             for block, frontier, columns in zip(request.blocks, request.frontiers, request.columns, strict=True)
         }
 
-        def count_batches(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        def count_batches(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             for batch in batches:
                 codes = solver.codes(batch)
                 for block, (cells, number) in count_cells(codes, cuts.assign(codes), request, cuts.forest).items():
-                    words = layouts[block].pack(cells)
-                    yield pd.DataFrame({"block": block, "cell": words[:, 0], "number": number})
+                    yield pd.DataFrame({"block": block, "cell": layouts[block].pack(cells)[:, 0], "number": number})
 
         counted = (
             signatures.select(*names)
@@ -142,10 +133,12 @@ def _cut(solver: Solver, signatures: "DataFrame", count: int, block_size: int, l
             .agg(F.sum("number").alias("number"))
             .toPandas()
         )
-        return {
-            int(block): (layouts[int(block)].unpack(part[["cell"]].to_numpy()), part["number"].to_numpy())
-            for block, part in counted.sort_values(["block", "cell"]).groupby("block")
-        }
+        counted = counted.sort_values(["block", "cell"])
+        found: Cells = {}
+        for block, layout in layouts.items():
+            part = counted[counted["block"] == block]
+            found[block] = (layout.unpack(part[["cell"]].to_numpy()), part["number"].to_numpy())
+        return found
 
     return cut_blocks(solver.forest, signatures=count, block_size=block_size, count=count_in_spark, last=last)
 
@@ -156,7 +149,7 @@ def _solve_blocks(
     """One pandas UDF call per bin of blocks."""
     bins = cuts.bins(block_size)
 
-    def put_into_bins(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def put_into_bins(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
             batch["bin"] = bins[cuts.assign(solver.codes(batch))]
             yield batch

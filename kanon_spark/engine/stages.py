@@ -1,7 +1,7 @@
 """The stages of a run: their names, order, timings, progress, and the points where a test may make them fail.
 
-Every Spark action of a run happens inside `RunContext.stage(...)`, so that the Spark UI, the progress line, the log, the
-manifest and the failpoints all speak of the same steps.
+Every Spark action of a run happens inside `RunContext.stage(...)`, so that the Spark UI, the progress line, the log,
+the manifest and the failpoints all speak of the same steps.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Content hashes: one long per row that changes whenever a value does, and sums of it that no order can change.
 
-Three things that Spark's `xxhash64` alone gets wrong are put right here: it skips nulls, so (null, a) looks like (a, null),
-also inside arrays and structs; it refuses maps, whose entries have no order; and a plain sum of its results overflows.
+Three things that Spark's `xxhash64` alone gets wrong are put right here: it skips nulls, so (null, a) looks like (a,
+null), also inside arrays and structs; it refuses maps, whose entries have no order; and a plain sum of its results
+overflows.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Close the cheapest group first, over all groups of the lattice.
 
 Idea: list the closed groups in windows of rising cost; take them in the order (cost, size, codes); a group whose still
-free members hold at least k persons becomes one class. That equals one big sort of all groups by their own loss. What is
-left, fewer than k persons unless `max_level` forbids more, joins the class whose total loss rises least.
+free members hold at least k persons becomes one class. That equals one big sort of all groups by their own loss. What
+is left, fewer than k persons unless `max_level` forbids more, joins the class whose total loss rises least.
 
 Cost: the listing's. Stopping strictly below the loss at which groups cross a block's border closes exactly the classes
 that the whole table would, which is what makes blocks free of charge.
@@ -191,7 +191,7 @@ def _attach(rest, codes, rows, class_of, nodes, class_rows, start, parent, lo, h
         for c in range(count):
             if class_rows[c] == 0:
                 continue
-            # rise = class_rows·(new − old) + rows·new < best  ⇒  new < (best + class_rows·old) / (class_rows + rows)
+            # rise = class_rows·(new - old) + rows·new < best  ⇒  new < (best + class_rows·old) / (class_rows + rows)
             limit = (best + class_rows[c] * cost[c]) / (class_rows[c] + rows[s])
             new = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, limit)
             rise = class_rows[c] * (new - cost[c]) + rows[s] * new

@@ -1,10 +1,11 @@
 """List the closed groups of the lattice, each exactly once, cheapest branches only.
 
-Idea: a group is all signatures under one tuple of tree nodes; it is closed if that tuple is the lowest common ancestor of
-its members. Visiting every lattice node would cost signatures × nodes; instead the groups are listed depth first, QI by
-QI, like an iceberg cube: sort the segment by the leaf of the next QI, and for every run of equal leaves climb from the
-leaf towards the root. A branch ends when it holds fewer than k persons, costs more than the ceiling, or when some earlier
-QI is no longer at the lowest common ancestor of what is left (then the same members are listed elsewhere).
+Idea: a group is all signatures under one tuple of tree nodes; it is closed if that tuple is the lowest common ancestor
+of its members. Visiting every lattice node would cost signatures times nodes; instead the groups are listed depth
+first, QI by QI, like an iceberg cube: sort the segment by the leaf of the next QI, and for every run of equal leaves
+climb from the leaf towards the root. A branch ends when it holds fewer than k persons, costs more than the ceiling, or
+when some earlier QI is no longer at the lowest common ancestor of what is left (then the same members are listed
+elsewhere).
 
 Cost: about the number of groups listed times their size; one buffer row per QI. The stack is explicit, because numba
 cannot cache a self-recursive function that others call.
@@ -76,7 +77,7 @@ def list_groups(problem: Problem, candidates: Ints, *, above: float, upto: float
 
 @njit(cache=True)
 def sort_segment(members, leaf, size, counts, top):  # type: ignore[no-untyped-def]
-    """Sort members[:size] by leaf[:size] in place, stably: insertion when short, counting when dense, else packed sort."""
+    """Sort members[:size] by leaf[:size] in place, stably: insertion if short, counting if dense, else packed."""
     if size <= 24:
         for i in range(1, size):
             x, y = leaf[i], members[i]

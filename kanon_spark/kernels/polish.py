@@ -1,13 +1,13 @@
-"""Make a partition into classes cheaper: free a neighbourhood, solve it again in many orders, keep the best; then steal.
+"""Make classes cheaper: free a neighbourhood, solve it again in many orders, keep the best; then steal.
 
-Idea (polish): the worst placed of a few random signatures names a neighbourhood, the classes nearest to it; their members
-are freed, the closed groups among them listed, and closed in several jittered orders of loss. Whatever is not dearer is
-kept, so that equal solutions drift and open new ways. Idea (steal): a cheap group that no class uses can be filled with
-rows that dearer classes can spare.
+Idea (polish): the worst placed of a few random signatures names a neighbourhood, the classes nearest to it; their
+members are freed, the closed groups among them listed, and closed in several jittered orders of loss. Whatever is not
+dearer is kept, so that equal solutions drift and open new ways. Idea (steal): a cheap group that no class uses can be
+filled with rows that dearer classes can spare.
 
-Cost: one round is a listing over a few hundred signatures. The work is counted in steps of the inner loops and limited by
-the caller as a function of the size, never by the clock, and the random numbers are seeded: the same input gives the same
-classes.
+Cost: one round is a listing over a few hundred signatures. The work is counted in steps of the inner loops and limited
+by the caller as a function of the size, never by the clock, and the random numbers are seeded: the same input gives
+the same classes.
 """
 
 import numpy as np
@@ -98,7 +98,8 @@ def _box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[n
 
 @njit(cache=True)
 def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, loss, all_rows, all_persons, cost):  # type: ignore[no-untyped-def]
-    """Attach what is free, move signatures to cheaper classes that cover them; the local total, infinite if it fails."""
+    """Attach what is free, move signatures to cheaper classes that cover them; the local total, infinite if it
+    fails."""
     count = nodes.shape[0]
     size = len(sig)
     width = codes.shape[1]
@@ -185,7 +186,23 @@ def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, l
 
 @njit(cache=True)
 def _polish(  # type: ignore[no-untyped-def]
-    class_of, codes, rows, persons, k, target, work, seed, near_low, near_high, tries, order, start, parent, lo, hi, loss
+    class_of,
+    codes,
+    rows,
+    persons,
+    k,
+    target,
+    work,
+    seed,
+    near_low,
+    near_high,
+    tries,
+    order,
+    start,
+    parent,
+    lo,
+    hi,
+    loss,
 ):
     np.random.seed(seed)
     m, width = codes.shape
@@ -412,7 +429,7 @@ def _steal(  # type: ignore[no-untyped-def]
     for s in range(m):
         count = max(count, class_of[s] + 1)
     capacity = count + m
-    first_nodes, first_rows, first_persons = _class_table(class_of, count, codes, rows, persons, start, parent, hi)
+    first_nodes, _, first_persons = _class_table(class_of, count, codes, rows, persons, start, parent, hi)
     held = np.zeros(capacity, np.int64)
     held[:count] = first_persons
     cost = np.zeros(capacity)

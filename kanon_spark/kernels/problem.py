@@ -1,13 +1,14 @@
 """What a kernel solves: weighted signatures over pruned trees, as flat arrays.
 
-Pruning ("prep"): leaves that the data does not hold are left out and the others renumbered; an inner node that holds the
-same data leaves as its child is dropped, the child's (smaller) loss kept. What remains is every node that can be the
-lowest common ancestor of some data, and nothing else. The pruned trees are a property of the whole table: every block
-uses the same ones, or blocks would disagree about what crosses a cut.
+Pruning ("prep"): leaves that the data does not hold are left out and the others renumbered; an inner node that holds
+the same data leaves as its child is dropped, the child's (smaller) loss kept. What remains is every node that can be
+the lowest common ancestor of some data, and nothing else. The pruned trees are a property of the whole table: every
+block uses the same ones, or blocks would disagree about what crosses a cut.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,59 +47,65 @@ class Forest:
     @classmethod
     def of(cls, trees: Sequence[Tree], weights: Floats, present: Sequence[NDArray[np.bool_]]) -> "Forest":
         """Prune each tree to the leaves marked present."""
-        start = [0]
-        parent: list[int] = []
-        lo: list[int] = []
-        hi: list[int] = []
-        loss: list[float] = []
-        original: list[int] = []
-        compact: list[Ints] = []
-        kept_leaves: list[Ints] = []
-        for tree, weight, mask in zip(trees, weights, present, strict=True):
-            leaves = np.flatnonzero(mask).astype(np.int32)
-            before = np.concatenate([[0], np.cumsum(mask)]).astype(np.int32)
-            low, high = before[tree.lo], before[tree.hi]  # compact interval of every node
-            base = start[-1]
-            nodes = [int(x) for x in leaves]
-            covered: dict[tuple[int, int], int] = {(i, i + 1): base + i for i in range(len(leaves))}
-            for node in range(tree.leaves, tree.nodes):
-                span = (int(low[node]), int(high[node]))
-                if span[1] - span[0] >= 2 and span not in covered:
-                    covered[span] = base + len(nodes)
-                    nodes.append(node)
-            ids = {node: base + i for i, node in enumerate(nodes)}
-            for node in nodes:
-                up = int(tree.parent[node])
-                while up >= 0 and up not in ids:
-                    up = int(tree.parent[up])
-                parent.append(ids[up] if up >= 0 else -1)
-            lo += [int(low[node]) for node in nodes]
-            hi += [int(high[node]) for node in nodes]
-            loss += [float(tree.loss[node]) * float(weight) for node in nodes]
-            original += nodes
-            start.append(base + len(nodes))
-            lookup = np.full(tree.leaves, -1, dtype=np.int32)
-            lookup[leaves] = np.arange(len(leaves), dtype=np.int32)
-            compact.append(lookup)
-            kept_leaves.append(leaves)
+        pruned = [_prune(tree, mask) for tree, mask in zip(trees, present, strict=True)]
+        start = np.concatenate([[0], np.cumsum([len(one.original) for one in pruned])]).astype(np.int32)
+        losses = [tree.loss[one.original] * weight for tree, one, weight in zip(trees, pruned, weights, strict=True)]
+        parents = [np.where(one.parent < 0, -1, one.parent + base) for one, base in zip(pruned, start, strict=False)]
         return cls(
-            start=np.array(start, dtype=np.int32),
-            leaves=np.array([len(x) for x in kept_leaves], dtype=np.int32),
-            parent=np.array(parent, dtype=np.int32),
-            lo=np.array(lo, dtype=np.int32),
-            hi=np.array(hi, dtype=np.int32),
-            loss=np.array(loss),
-            original=np.array(original, dtype=np.int32),
-            compact=tuple(compact),
-            present=tuple(kept_leaves),
+            start=start,
+            leaves=np.array([len(one.leaves) for one in pruned], dtype=np.int32),
+            parent=np.concatenate(parents).astype(np.int32),
+            lo=np.concatenate([one.lo for one in pruned]),
+            hi=np.concatenate([one.hi for one in pruned]),
+            loss=np.concatenate(losses),
+            original=np.concatenate([one.original for one in pruned]),
+            compact=tuple(one.compact for one in pruned),
+            present=tuple(one.leaves for one in pruned),
         )
 
     def encode(self, codes: Ints) -> Ints:
-        """Full leaf codes (rows × QIs) to compact ones."""
+        """Full leaf codes (rows by QIs) to compact ones."""
         out = np.empty(codes.shape, dtype=np.int32, order="F")
         for index, lookup in enumerate(self.compact):
             out[:, index] = lookup[codes[:, index]]
         return out
+
+
+class _Pruned(NamedTuple):
+    """One pruned tree; ids are its own."""
+
+    leaves: Ints
+    compact: Ints
+    original: Ints
+    parent: Ints
+    lo: Ints
+    hi: Ints
+
+
+def _prune(tree: Tree, mask: NDArray[np.bool_]) -> _Pruned:
+    leaves = np.flatnonzero(mask).astype(np.int32)
+    before = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)
+    low, high = before[tree.lo], before[tree.hi]  # compact interval of every node
+    # Of the inner nodes with the same data leaves, the lowest (which has the smallest id) stays.
+    inner = np.arange(tree.leaves, tree.nodes)
+    inner = inner[high[inner] - low[inner] >= 2]
+    _, first = np.unique(low[inner] * (len(leaves) + 1) + high[inner], return_index=True)
+    kept = np.concatenate([leaves, np.sort(inner[first])]).astype(np.int32)
+    new_id = np.full(tree.nodes, -1, dtype=np.int32)
+    new_id[kept] = np.arange(len(kept), dtype=np.int32)
+    above = tree.parent[kept]
+    while (dropped := (above >= 0) & (new_id[above] < 0)).any():
+        above[dropped] = tree.parent[above[dropped]]
+    compact = np.full(tree.leaves, -1, dtype=np.int32)
+    compact[leaves] = np.arange(len(leaves), dtype=np.int32)
+    return _Pruned(
+        leaves,
+        compact,
+        kept,
+        np.where(above < 0, -1, new_id[above]).astype(np.int32),
+        low[kept].astype(np.int32),
+        high[kept].astype(np.int32),
+    )
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class Problem:
 
     Attributes:
         forest: The pruned trees.
-        codes: Compact leaf codes, signatures × QIs, column-major, distinct rows.
+        codes: Compact leaf codes, signatures by QIs, column-major, distinct rows.
         rows: Rows of each signature; they weigh the loss.
         persons: Persons of each signature; they count towards k.
         k: Least persons in a class.

@@ -1,4 +1,4 @@
-"""What a method is: a small object that turns a problem into classes. The engine runs it on a table, a block or the rest.
+"""What a method is: a small object that turns a problem into classes. The engine runs it on a table, block or rest.
 
 To add a local method, write one file with a class like `Lattice` and name it in `registry.py`.
 """
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Solution:
-    """Class of each signature (-1: still open, or to be suppressed) and a lower bound of each signature's loss per row."""
+    """Class of each signature (-1: open, or to be suppressed) and a lower bound of each signature's loss per row."""
 
     class_of: NDArray[np.int32]
     bound: NDArray[np.float64]

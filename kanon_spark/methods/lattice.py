@@ -1,7 +1,7 @@
 """`lattice`: close the cheapest group first, over all groups of the lattice; then polish and steal.
 
-Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea and `kernels/polish.py` for the
-refinement; this file only decides how much of each is done.
+Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea and `kernels/polish.py` for
+the refinement; this file only decides how much of each is done.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first, total
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
-# Polishing: steps of work per signature, and the table size beyond which they would be too dear.
+# Refinement: steps of work per signature, and the table size beyond which it would be too dear.
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 20_000.0, "high": 1_000_000.0}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
@@ -31,12 +31,13 @@ class Lattice:
         problem = piece.problem
         whole = np.isinf(piece.stop)
         class_of = self._greedy(piece, reverse_ties=False)
-        if self.effort != "fast":
+        refine = piece.whole_size <= _MOST_SIGNATURES[self.effort]
+        if refine:
             # Ties swing the result by up to a percent: try them the other way round too, and keep the better.
             other = self._greedy(piece, reverse_ties=True)
             class_of = min(class_of, other, key=lambda found: _worth(piece, found))
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
-        if piece.whole_size <= _MOST_SIGNATURES[self.effort]:
+        if refine:
             work = _WORK[self.effort] * problem.size
             class_of = polish(problem, class_of, target=bound, work=work, seed=piece.seed)
             class_of = steal(problem, class_of, upto=1.0)

@@ -1,8 +1,8 @@
 """The join back: every row gets what its signature publishes, in one Catalyst plan.
 
-Rows are matched by `h`, one long; node ids become labels by an array lookup where the labels come from a hierarchy file,
-and by a small broadcast join where they were made from the data, so that no raw value ever stands in a plan. All other
-columns pass through with name, type, value and order unchanged.
+Rows are matched by `h`, one long; node ids become labels by an array lookup where the labels come from a hierarchy
+file, and by a small broadcast join where they were made from the data, so that no raw value ever stands in a plan. All
+other columns pass through with name, type, value and order unchanged.
 """
 
 from collections.abc import Sequence
@@ -86,8 +86,8 @@ def _label_table(rows: "DataFrame", column: QiColumn, index: int) -> "DataFrame"
 def spread(published: "DataFrame", *, qis: Sequence[str]) -> "DataFrame":
     """Order the rows by what they publish, so that neither file nor position says where a row came from.
 
-    Rows go to a partition by a hash of their published tuple (and a little of their other content, so that one huge class
-    does not make one huge task) and are sorted there by content alone.
+    Rows go to a partition by a hash of their published tuple (and a little of their other content, so that one huge
+    class does not make one huge task) and are sorted there by content alone.
     """
     from pyspark.sql import functions as F
 
@@ -96,4 +96,3 @@ def spread(published: "DataFrame", *, qis: Sequence[str]) -> "DataFrame":
     by_tuple = content_hash(published, list(qis))
     by_row = content_hash(published, published.columns)
     return published.repartition(by_tuple, F.pmod(by_row, F.lit(16))).sortWithinPartitions(by_tuple, by_row)
-

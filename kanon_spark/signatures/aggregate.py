@@ -1,7 +1,10 @@
 """Rows to signatures: one pass over the source, one small table out.
 
-Each row's codes are packed into key words before the groupBy, so that Spark hashes, compares and shuffles one or two longs
-per row instead of the columns they stand for.
+Rows are grouped by one long, the hash `h` of their QI values. What is needed to tell the values apart travels along as
+fixed-width tokens (see lookups.py), so that Spark hashes, compares and shuffles a few longs per row instead of texts,
+and only signatures, not rows, are encoded. Two tuples that share a hash are found by a second one; then the next seed
+is tried. That no two signatures share their key words is proved by the verifier, which decodes them and hashes the
+values again.
 """
 
 from collections.abc import Sequence
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 Mask = NDArray[np.bool_]
 
-DRIVER_HASHES = 4_000_000  # so many signature hashes (32 MB) are checked on the driver; above, by Spark
 BITMAP_BITS = 32_768  # size of Spark's bitmap aggregate
 _TRIES = 4  # two signatures of a billion share a 64-bit hash with a chance of 3%; four seeds in a row: never
 
@@ -83,9 +85,7 @@ def aggregate(
             if count == 0:
                 raise EmptyTableError("the table has no rows", where="source", fix="check the path and `source.where`")
             _refuse_missing(source, encoding, present)
-            if int(totals["split"]):
-                raise InternalError("one key stands for two tuples of values; the encoding is broken")
-            if _distinct_hashes(table, count):
+            if not int(totals["collided"]):
                 break
             ctx.note("two signatures share a hash; trying the next seed")
             encoding = replace(encoding, seed=(encoding.seed + 1) % SEEDS)
@@ -94,7 +94,7 @@ def aggregate(
         masks = [mask[: column.tree.leaves] for mask, column in zip(present, encoding.codebook.columns, strict=True)]
         ctx.note(f"{int(totals['rows'])} rows, {count} signatures")
         return Signatures(
-            table=table.drop("h_max"),
+            table=table.drop("collided"),
             count=count,
             rows=int(totals["rows"]),
             persons=int(totals["persons"]),
@@ -109,26 +109,27 @@ def _write(
 ) -> "DataFrame":
     from pyspark.sql import functions as F
 
-    rows = encoding.coded(source, kept=kept, unit=unit)
-    keys = encoding.codebook.layout.names()
+    rows = encoding.rows(source, kept=kept, unit=unit)
     g_hi, g_lo = hash_sums(F.col("g"))
     measures = [
-        F.min("h").alias("h"),
-        F.max("h").alias("h_max"),
         F.count(F.lit(1)).alias("rows"),
         g_hi.alias("g_hi"),
         g_lo.alias("g_lo"),
+        (F.min("check") != F.max("check")).alias("collided"),
+        *[F.max(name).alias(name) for name in encoding.token_names],
     ]
+    persons: Column = F.col("rows")
     if unit is None:
-        signatures = rows.groupBy(*keys).agg(*measures)
-        persons: Column = F.col("rows")
+        grouped = rows.groupBy("h").agg(*measures)
     else:
         nobody = F.count(F.when(F.col("unit").isNull(), 1)).alias("nobody")
         known = persons_by_hash(encoding.identities(source, unit=unit))
-        signatures = rows.groupBy(*keys).agg(*measures, nobody)
-        signatures = signatures.join(known, F.col("h") == F.col("person_h"), "left")
+        grouped = rows.groupBy("h").agg(*measures, nobody)
+        grouped = grouped.join(known, F.col("h") == F.col("person_h"), "left")
         persons = F.col("nobody") + F.coalesce(F.col("chosen"), F.lit(0))
-    result = signatures.select(*keys, "h", "rows", persons.alias("persons"), "g_hi", "g_lo", "h_max")
+    grouped = grouped.withColumn("persons", persons)
+    names = [*encoding.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo", "collided"]
+    result = encoding.key_words(grouped).select(*names)
     result.write.mode("overwrite").parquet(path)
     return spark.read.schema(result.schema).parquet(path)
 
@@ -143,7 +144,7 @@ def _totals(table: "DataFrame", codebook: Codebook) -> "tuple[Row, list[Mask]]":
         F.count(F.lit(1)).alias("count"),
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum("persons"), F.lit(0)).alias("persons"),
-        F.count(F.when(F.col("h") != F.col("h_max"), 1)).alias("split"),
+        F.count(F.when(F.col("collided"), 1)).alias("collided"),
         *fingerprint_sums(),
     ]
     small = [index for index, size in enumerate(sizes) if size <= BITMAP_BITS]
@@ -162,16 +163,6 @@ def _totals(table: "DataFrame", codebook: Codebook) -> "tuple[Row, list[Mask]]":
             mask[codes.to_numpy()] = True
         masks.append(mask)
     return totals, masks
-
-
-def _distinct_hashes(table: "DataFrame", count: int) -> bool:
-    from pyspark.sql import functions as F
-
-    if count <= DRIVER_HASHES:
-        hashes = np.sort(table.select("h").toArrow()["h"].to_numpy())
-        return not bool((hashes[1:] == hashes[:-1]).any())
-    doubles = table.groupBy("h").agg(F.count(F.lit(1)).alias("times")).where(F.col("times") > 1)
-    return not doubles.limit(1).collect()
 
 
 def _refuse_missing(source: "DataFrame", encoding: Encoding, present: Sequence[Mask]) -> None:

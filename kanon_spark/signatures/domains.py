@@ -1,7 +1,7 @@
 """The values that the data holds in QIs whose hierarchy is built over them: one job for all, written once.
 
-The dictionaries (value to leaf code) are raw data: they stay under the work folder as parquet and never become literals of
-a plan.
+The dictionaries (value to leaf code) are raw data: they stay under the work folder as parquet and never become literals
+of a plan.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kanon_spark.errors import DataError
+from kanon_spark.errors import DataError, InternalError
 from kanon_spark.hierarchy.tree import ORDERED, Domain, Kind
 from kanon_spark.signatures.columns import position
 
@@ -84,9 +84,18 @@ def read_domains(
     coded = coded.withColumn("code", F.row_number().over(order) - 1).drop("rank")
     coded.write.mode("overwrite").parquet(path)
     entries = spark.read.schema(coded.schema).parquet(path)
-    sizes = {int(row["qi"]): int(row["count"]) for row in entries.groupBy("qi").count().collect()}  # one row per QI
+    measures = [F.count(F.lit(1)).alias("size"), F.count_distinct(F.xxhash64("text")).alias("hashes")]
+    found = {int(row["qi"]): row for row in entries.groupBy("qi").agg(*measures).collect()}  # one row per QI
+    sizes = {index: int(row["size"]) for index, row in found.items()}
     for request in requests:
         _refuse_wide(request, sizes.get(request.index, 0))
+        # Texts travel as their hashes: with two million values the chance that two share one is 1 in 10 million.
+        if (
+            request.kind == "text"
+            and request.index in found
+            and int(found[request.index]["hashes"]) < sizes[request.index]
+        ):
+            raise InternalError("two values of the column share a 64-bit hash", where=request.name)
     return Dictionaries(_collect(entries, requests, sizes), entries)
 
 
@@ -116,7 +125,7 @@ def _refuse_wide(request: DomainRequest, size: int) -> None:
 
 
 def _collect(entries: "DataFrame", requests: Sequence[DomainRequest], sizes: dict[int, int]) -> dict[int, Domain]:
-    """Bring the entries to the driver (at most DOMAIN_LIMIT per QI, and those of one QI at a time if there are many)."""
+    """Bring the entries to the driver: at most DOMAIN_LIMIT per QI, and QI by QI if they are many together."""
     from pyspark.sql import functions as F
 
     fields = entries.select("qi", "code", "text", "position", "rows")

@@ -18,7 +18,7 @@ from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.columns import identity_hash, kind_of, normalised, quoted, type_of
 from kanon_spark.signatures.domains import Dictionaries, DomainRequest, read_domains
 from kanon_spark.signatures.fit import misfit
-from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling
+from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling, token
 from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, reach, static_column
 
 if TYPE_CHECKING:
@@ -57,24 +57,40 @@ class Encoding:
         """Names of the QI columns."""
         return tuple(column.name for column in self.codebook.columns)
 
-    def coded(self, source: "DataFrame", *, kept: Sequence[str] | None = None, unit: str | None = None) -> "DataFrame":
-        """Key words and `h` of every row; with `kept` also the content hash `g` of those columns, with `unit` the unit.
+    @property
+    def _indexes(self) -> range:
+        return range(len(self.codebook.columns))
 
-        The result has only these columns, so that no name of the source's can clash with ours.
+    def rows(self, source: "DataFrame", *, kept: Sequence[str], unit: str | None = None) -> "DataFrame":
+        """Every row in fixed width, ready to be grouped by `h`.
+
+        Columns: `h`, a second hash `check`, the tokens `t<i>`, the content hash `g` of the kept columns and, where one
+        is named, `unit`. No other column stays, so that no name of the source's can clash with ours.
         """
         from pyspark.sql import functions as F
 
-        extra: list[Column] = []
-        if kept is not None:
-            extra.append(content_hash(source, kept).alias("g"))
+        extra = [content_hash(source, kept).alias("g")]
         if unit is not None:
             extra.append(F.col(quoted(unit)).alias("unit"))
-        width = range(len(self.names))
-        frame = source.select(*[self._value(source, index).alias(f"v{index}") for index in width], *extra)
-        frame = self._with_codes(frame, width, prefix="")
-        codes = [F.col(f"c{index}") for index in width]
-        passed = [name for name in ("g", "unit") if name in frame.columns]
-        return frame.select(*self.codebook.layout.pack_columns(codes), self._identity("").alias("h"), *passed)
+        values = [self._value(source, index).alias(f"v{index}") for index in self._indexes]
+        frame = self._with_row_codes(source.select(*values, *extra), prefix="")
+        passed = ["g", *(["unit"] if unit is not None else [])]
+        frame = frame.select(self._identity("").alias("h"), *self._tokens(prefix=""), *passed)
+        return frame.withColumn("check", F.xxhash64(*self.token_names))
+
+    @property
+    def token_names(self) -> list[str]:
+        """Names of the token columns."""
+        return [f"t{index}" for index in self._indexes]
+
+    def key_words(self, frame: "DataFrame") -> "DataFrame":
+        """A frame with the tokens `t<i>` of all QIs, and the key words added."""
+        from pyspark.sql import functions as F
+
+        looked_up = [index for index, column in enumerate(self.codebook.columns) if not column.by_code]
+        frame = self._with_codes(frame, looked_up, prefix="")
+        codes = [F.col(f"t{i}" if column.by_code else f"c{i}") for i, column in enumerate(self.codebook.columns)]
+        return frame.select("*", *self.codebook.layout.pack_columns(codes))
 
     def with_identity(
         self,
@@ -90,9 +106,8 @@ class Encoding:
         """
         from pyspark.sql import functions as F
 
-        values = {f"_kanon_v{index}": self._value(source, index) for index in range(len(self.names))}
-        by_code = [index for index, column in enumerate(self.codebook.columns) if column.by_code]
-        frame = self._with_codes(source.withColumns(values), by_code, prefix="_kanon_")
+        values = {f"_kanon_v{index}": self._value(source, index) for index in self._indexes}
+        frame = self._with_row_codes(source.withColumns(values), prefix="_kanon_")
         extra = [self._identity("_kanon_").alias(name)]
         if kept is not None:
             extra.append(content_hash(source, kept).alias(content))
@@ -146,25 +161,30 @@ class Encoding:
         return texts.select("code", F.expr(f"try_cast(text AS {data_type.simpleString()})").alias("ident"))
 
     def early(self, source: "DataFrame", index: int) -> "DataFrame | None":
-        """Distinct (value as text, code int) of a QI whose leaves are not the values themselves; None for the others."""
+        """Distinct (value as text, code int) of a QI whose leaves are not its values; None for all others."""
         from pyspark.sql import functions as F
 
         if not self.codebook.columns[index].by_code and self.specs[index].min_level == 0:
             return None
         raw = normalised(source, self.names[index]).cast("string")
         frame = source.select(self._value(source, index).alias(f"v{index}"), raw.alias("value")).distinct()
-        return self._with_codes(frame, [index], prefix="").select("value", F.col(f"c{index}").alias("code")).distinct()
+        return self._code_one(frame, index).select("value", F.col(f"c{index}").alias("code")).distinct()
 
     def codes_of(self, source: "DataFrame", index: int) -> "DataFrame":
         """(value, code int) of every row for one QI: for counting what a hierarchy misses."""
         from pyspark.sql import functions as F
 
-        frame = source.select(self._value(source, index).alias(f"v{index}"))
-        frame = self._with_codes(frame, [index], prefix="")
+        frame = self._code_one(source.select(self._value(source, index).alias(f"v{index}")), index)
         return frame.select(F.col(f"v{index}").alias("value"), F.col(f"c{index}").alias("code"))
 
+    def _code_one(self, frame: "DataFrame", index: int) -> "DataFrame":
+        from pyspark.sql import functions as F
+
+        kind = self.codebook.columns[index].kind
+        return self._with_codes(frame.withColumn(f"t{index}", token(F.col(f"v{index}"), kind)), [index], prefix="")
+
     def _value(self, source: "DataFrame", index: int) -> "Column":
-        """The value that decides the code: normalised, or with `min_level` over a built hierarchy its representative."""
+        """The value that decides the code: normalised, or its representative with `min_level` on a built hierarchy."""
         value = normalised(source, self.names[index])
         return ident_of(value, self.specs[index], self.types[index], qi=self.names[index])[0]
 
@@ -177,45 +197,64 @@ class Encoding:
         ]
         return identity_hash(self.seed, idents)
 
-    def _with_codes(self, frame: "DataFrame", indexes: Sequence[int], *, prefix: str) -> "DataFrame":
-        """Add `c<i>` for each index, from `v<i>`. Hash lookups go in steps so that each step is computed once per row."""
+    def _tokens(self, *, prefix: str) -> "list[Column]":
+        """What each QI is recognised by once rows are grouped: the code where rows need it anyway, else the token."""
         from pyspark.sql import functions as F
 
-        hashed: dict[str, Column] = {}
+        return [
+            (F.col(f"{prefix}c{i}") if column.by_code else token(F.col(f"{prefix}v{i}"), column.kind)).alias(f"t{i}")
+            for i, column in enumerate(self.codebook.columns)
+        ]
+
+    def _with_row_codes(self, frame: "DataFrame", *, prefix: str) -> "DataFrame":
+        """Add `c<i>` for the QIs whose rows are told apart by their code, from `v<i>`."""
+        from pyspark.sql import functions as F
+
+        columns = {i: column for i, column in enumerate(self.codebook.columns) if column.by_code}
+        if not columns:
+            return frame
+        tokens = {f"{prefix}t{i}": token(F.col(f"{prefix}v{i}"), column.kind) for i, column in columns.items()}
+        return self._with_codes(frame.withColumns(tokens), list(columns), prefix=prefix)
+
+    def _with_codes(self, frame: "DataFrame", indexes: Sequence[int], *, prefix: str) -> "DataFrame":
+        """Add `c<i>` for each index, from the token `t<i>`, in steps so that each is computed once per row."""
+        from pyspark.sql import functions as F
+
+        folded: dict[str, Column] = {}
         slots: dict[str, Column] = {}
         codes: dict[str, Column] = {}
         for index in indexes:
-            value = F.col(f"{prefix}v{index}")
+            key = F.col(f"{prefix}t{index}")
             column = self.codebook.columns[index]
             lookup = self.lookups.get(index)
             match lookup:
                 case IndexLookup():
-                    code = lookup.code(value, column.kind, miss=column.miss)
+                    code = lookup.code(key, column.kind, miss=column.miss)
                 case HashLookup():
-                    hashed[f"{prefix}x{index}"] = lookup.hashed(value)
+                    folded[f"{prefix}x{index}"] = lookup.folded(key, column.kind)
                     slots[f"{prefix}s{index}"] = lookup.slot(F.col(f"{prefix}x{index}"))
-                    code = lookup.code(value, F.col(f"{prefix}s{index}"))
+                    code = lookup.code(key, F.col(f"{prefix}s{index}"), column.kind)
                 case _:
                     frame = self._joined(frame, index, lookup, prefix=prefix)
                     code = F.col(f"{prefix}j{index}")
-            known = code if isinstance(lookup, IndexLookup) else F.coalesce(code, F.lit(column.miss))
             null = F.lit(column.tree.null_leaf if column.tree.null_leaf >= 0 else column.miss)
-            codes[f"{prefix}c{index}"] = F.when(value.isNull(), null).otherwise(known)
-        for step in (hashed, slots, codes):
+            codes[f"{prefix}c{index}"] = F.when(key.isNull(), null).otherwise(F.coalesce(code, F.lit(column.miss)))
+        for step in (folded, slots, codes):
             frame = frame.withColumns(step) if step else frame
         return frame
 
     def _joined(self, frame: "DataFrame", index: int, lookup: JoinLookup | None, *, prefix: str) -> "DataFrame":
+        """Add `j<i>`, the code found by a broadcast join, null where there is none."""
         from pyspark.sql import functions as F
 
-        value, code = f"{prefix}k{index}", f"{prefix}j{index}"
+        key, code = f"{prefix}k{index}", f"{prefix}j{index}"
         if lookup is not None:
-            table = lookup.table(frame.sparkSession, value=value, code=code)
+            table = lookup.table(self.spark, key=key, code=code)
         else:
-            table = self._dictionary(index).select(F.col("ident").alias(value), F.col("code").alias(code))
-            table = table.where(F.col(value).isNotNull())
-        joined = frame.join(F.broadcast(table), F.col(f"{prefix}v{index}") == F.col(value), "left")
-        return joined.drop(value)
+            found = token(F.col("ident"), self.codebook.columns[index].kind)
+            table = self._dictionary(index).select(found.alias(key), F.col("code").alias(code))
+            table = table.where(F.col(key).isNotNull())
+        return frame.join(F.broadcast(table), F.col(f"{prefix}t{index}") == F.col(key), "left").drop(key)
 
     def _dictionary(self, index: int) -> "DataFrame":
         if self.dictionaries is None:

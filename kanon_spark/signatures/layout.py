@@ -65,14 +65,14 @@ class Layout:
         return [f"{prefix}{index}" for index in range(self.words)]
 
     def pack(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Codes (rows × columns) to words (rows × words)."""
+        """Codes (rows by columns) to words (rows by words)."""
         out = np.zeros((codes.shape[0], self.words), dtype=np.int64)
         for index in range(len(self.bits)):
             out[:, self.word[index]] |= codes[:, index].astype(np.int64) << self.shift[index]
         return out
 
     def unpack(self, words: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Words (rows × words) back to codes (rows × columns), column-major for the kernels."""
+        """Words (rows by words) back to codes (rows by columns), column-major for the kernels."""
         out = np.empty((words.shape[0], len(self.bits)), dtype=np.int32, order="F")
         for index, width in enumerate(self.bits):
             out[:, index] = (words[:, self.word[index]] >> self.shift[index]) & ((1 << width) - 1)

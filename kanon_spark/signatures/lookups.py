@@ -1,7 +1,10 @@
 """From a value to its leaf code in a hierarchy file, as Catalyst expressions over literals.
 
-Three ways, by what the file holds: an array indexed by the number itself (integers and days close together), a perfect
-hash table (texts), and a broadcast join (files too long for literals, and types whose text is not unique).
+A value travels as its token: itself where it has a fixed width, a 64-bit hash where it is text (the verifier proves
+later that every code stands for the very values that were in the row). Three ways lead from token to code, by what the
+file holds: an array indexed by the number itself (integers and days close together), a perfect hash table (texts,
+numbers far apart), and a broadcast join (files too long for literals, and types whose values Python cannot hash as
+Spark does).
 """
 
 import json
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.errors import HierarchyError
 from kanon_spark.hierarchy.tree import Kind
-from kanon_spark.signatures.perfect_hash import SHIFT, PerfectHash
+from kanon_spark.signatures.perfect_hash import SHIFT, PerfectHash, xxhash64
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,6 +28,13 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_DIGITS = 400
 
 
+def token(value: "Column", kind: Kind) -> "Column":
+    """What a value of this kind is recognised by: a fixed-width value, which Spark aggregates without sorting."""
+    from pyspark.sql import functions as F
+
+    return F.when(value.isNotNull(), F.xxhash64(value)) if kind == "text" else value
+
+
 @dataclass(frozen=True)
 class IndexLookup:
     """Codes of the numbers low, low + 1, …; -1 where the file has none."""
@@ -32,11 +42,11 @@ class IndexLookup:
     low: int
     codes: tuple[int, ...]
 
-    def code(self, value: "Column", kind: Kind, *, miss: int) -> "Column":
+    def code(self, token: "Column", kind: Kind, *, miss: int) -> "Column":
         """The code, or `miss` (also for null)."""
         from pyspark.sql import functions as F
 
-        number = F.unix_date(value) if kind == "date" else value
+        number = _as_number(token, kind)
         # Clamped to one step beyond either end, so that no value, however large, overflows on the way to its index.
         below, above = F.lit(self.low - 1), F.lit(self.low + len(self.codes))
         index = (F.greatest(F.least(number, above), below) - below).cast("int")
@@ -46,56 +56,72 @@ class IndexLookup:
 
 @dataclass(frozen=True)
 class HashLookup:
-    """Texts and their codes, in the slots of a perfect hash table."""
+    """Keys and their codes, in the slots of a perfect hash table."""
 
     table: PerfectHash
-    texts: tuple[str, ...]
+    keys: tuple[int, ...]
     codes: tuple[int, ...]
 
-    def hashed(self, value: "Column") -> "Column":
-        """First step: the text's hash as an unsigned number."""
+    def folded(self, token: "Column", kind: Kind) -> "Column":
+        """First step: the token as a number of 32 bits."""
         from pyspark.sql import functions as F
 
-        return F.hash(value.cast("string")).cast("long").bitwiseAND(F.lit(0xFFFFFFFF))
+        number = _as_number(token, kind).cast("long")
+        return number.bitwiseXOR(F.shiftrightunsigned(number, 32)).bitwiseAND(F.lit(0xFFFFFFFF))
 
-    def slot(self, hashed: "Column") -> "Column":
-        """Second step: where the text would lie."""
+    def slot(self, folded: "Column") -> "Column":
+        """Second step: where the value would lie."""
         from pyspark.sql import functions as F
 
         buckets, size = len(self.table.multipliers), len(self.table.slots)
         if buckets == 1:
             multiplier = F.lit(self.table.multipliers[0]).cast("long")
         else:
-            bucket = hashed.bitwiseAND(F.lit(buckets - 1)).cast("int")
+            bucket = folded.bitwiseAND(F.lit(buckets - 1)).cast("int")
             multiplier = F.get(literal_array(self.table.multipliers, "bigint"), bucket)
-        return F.shiftright(hashed * multiplier, SHIFT).bitwiseAND(F.lit(size - 1)).cast("int")
+        return F.shiftright(folded * multiplier, SHIFT).bitwiseAND(F.lit(size - 1)).cast("int")
 
-    def code(self, value: "Column", slot: "Column") -> "Column":
-        """Third step: its code, or null if another text lies there."""
+    def code(self, token: "Column", slot: "Column", kind: Kind) -> "Column":
+        """Third step: its code, or null if another value lies there."""
         from pyspark.sql import functions as F
 
-        texts = literal_array([self.texts[at] if at >= 0 else None for at in self.table.slots], "string")
+        keys = literal_array([self.keys[at] if at >= 0 else None for at in self.table.slots], "bigint")
         codes = literal_array([self.codes[at] if at >= 0 else None for at in self.table.slots], "int")
-        return F.when(F.get(texts, slot) == value.cast("string"), F.get(codes, slot))
+        return F.when(F.get(keys, slot) == _as_number(token, kind).cast("long"), F.get(codes, slot))
 
 
 @dataclass(frozen=True)
 class JoinLookup:
-    """Texts and their codes, joined by the value that each text spells in the column's type."""
+    """Values as the file spells them and their codes, for a join by token."""
 
     entries: tuple[tuple[str, int], ...]
+    kind: Kind
     type_name: str
 
-    def table(self, spark: "SparkSession", *, value: str, code: str) -> "DataFrame":
+    def table(self, spark: "SparkSession", *, key: str, code: str) -> "DataFrame":
         """The small table to join with; its values come from the hierarchy file."""
         from pyspark.sql import functions as F
 
         texts = spark.createDataFrame(list(self.entries), "text string, code int")
-        typed = F.expr(f"try_cast(text AS {self.type_name})")
-        return texts.select(typed.alias(value), F.col("code").alias(code)).where(F.col(value).isNotNull())
+        value = F.col("text") if self.kind == "text" else F.expr(f"try_cast(text AS {self.type_name})")
+        keyed = texts.select(token(value, self.kind).alias(key), F.col("code").alias(code))
+        # Two numbers that are one value of a narrower type, or one hash, must not double the rows they meet.
+        return keyed.where(F.col(key).isNotNull()).groupBy(key).agg(F.min(code).alias(code))
 
 
 Lookup = IndexLookup | HashLookup | JoinLookup
+
+
+def _as_number(token: "Column", kind: Kind) -> "Column":
+    from pyspark.sql import functions as F
+
+    match kind:
+        case "date":
+            return F.unix_date(token)
+        case "boolean":
+            return token.cast("int")
+        case _:
+            return token
 
 
 def literal_array(values: Sequence[object], element: str) -> "Column":
@@ -117,17 +143,20 @@ def lookup_for(codes: Mapping[str, int], data_type: "DataType", kind: Kind, *, q
     Raises:
         HierarchyError: Two lines of the file mean the same value of this type (`7` and `07` in a column of integers).
     """
+    from pyspark.sql.types import DecimalType
+
     spelt = _spellings(codes, data_type, kind, qi=qi)
-    if kind in {"integer", "date"} and spelt:
-        numbers = {_number(text, kind): code for text, code in spelt.items()}
-        low, high = min(numbers), max(numbers)
+    keys = {_key(text, kind): code for text, code in spelt.items()} if kind not in {"real", "timestamp"} else {}
+    if keys and kind != "text":
+        low, high = min(keys), max(keys)
         if high - low < LITERAL_SPAN:
-            return IndexLookup(low, tuple(numbers.get(number, -1) for number in range(low, high + 1)))
-    if kind in {"text", "integer", "date", "boolean"} and len(spelt) <= LITERAL_LEAVES:
-        table = PerfectHash.of(tuple(spelt))
+            return IndexLookup(low, tuple(keys.get(number, -1) for number in range(low, high + 1)))
+    fits = all(-(1 << 63) <= key < 1 << 63 for key in keys) and not isinstance(data_type, DecimalType)
+    if keys and fits and len(keys) == len(spelt) <= LITERAL_LEAVES:
+        table = PerfectHash.of(tuple(keys))
         if table is not None:
-            return HashLookup(table, tuple(spelt), tuple(spelt.values()))
-    return JoinLookup(tuple(spelt.items()), data_type.simpleString())
+            return HashLookup(table, tuple(keys), tuple(keys.values()))
+    return JoinLookup(tuple(spelt.items()), kind, data_type.simpleString())
 
 
 def spelling(text: str, data_type: "DataType", kind: Kind) -> str | None:
@@ -176,8 +205,17 @@ def _spellings(codes: Mapping[str, int], data_type: "DataType", kind: Kind, *, q
     return spelt
 
 
-def _number(text: str, kind: Kind) -> int:
-    return date.fromisoformat(text).toordinal() - _EPOCH if kind == "date" else int(text)
+def _key(text: str, kind: Kind) -> int:
+    """The token of a spelt value as a number."""
+    match kind:
+        case "text":
+            return xxhash64(text)
+        case "date":
+            return date.fromisoformat(text).toordinal() - _EPOCH
+        case "boolean":
+            return int(text == "true")
+        case _:
+            return int(text)
 
 
 def _iso_day(text: str) -> str | None:

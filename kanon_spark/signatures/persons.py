@@ -1,9 +1,9 @@
 """Persons, not rows: which signature a person counts in.
 
-Each person weighs 1 on one of his signatures and 0 on the others, so that counts add up and nobody is counted twice. The
-choice must be the same whatever the order of the rows: of his signatures' hashes, each mixed with the hash of the person,
-the least one wins. (Mixing by exclusive or keeps it one long, which Spark aggregates without sorting, and which gives the
-signature's hash back.) A row without a person is a person of its own.
+Each person weighs 1 on one of his signatures and 0 on the others, so that counts add up and nobody is counted twice.
+The choice must be the same whatever the order of the rows: of his signatures' hashes, each mixed with the hash of the
+person, the least one wins. (Mixing by exclusive or keeps it one long, which Spark aggregates without sorting, and which
+gives the signature's hash back.) A row without a person is a person of its own.
 """
 
 from typing import TYPE_CHECKING

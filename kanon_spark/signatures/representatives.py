@@ -1,7 +1,7 @@
 """`min_level` on hierarchies that are built over the data: each value's representative at that level, in Catalyst.
 
-An interval stands for itself by its lower bound, a prefix by its text, a calendar period by its first day. The finer values
-never leave the source: they are not in the dictionary, the signatures or the recoding.
+An interval stands for itself by its lower bound, a prefix by its text, a calendar period by its first day. The finer
+values never leave the source: they are not in the dictionary, the signatures or the recoding.
 """
 
 import math

@@ -48,9 +48,7 @@ def random_problem(seed: int, *, size: int, width: int, k: int, forbid_root: boo
     """Distinct signatures with rows and (no more) persons over random trees."""
     rng = np.random.default_rng(seed)
     trees = [random_tree(rng, int(rng.integers(1, 7)), forbid_root=forbid_root and j == 0) for j in range(width)]
-    codes = np.unique(
-        np.stack([rng.integers(0, tree.leaves, size) for tree in trees], axis=1).astype(np.int32), axis=0
-    )
+    codes = np.unique(np.stack([rng.integers(0, tree.leaves, size) for tree in trees], axis=1).astype(np.int32), axis=0)
     present = [np.isin(np.arange(tree.leaves), codes[:, j]) for j, tree in enumerate(trees)]
     forest = Forest.of(trees, np.array([1.0, 2.0, 0.5, 1.0][:width]), present)
     rows = rng.integers(1, 4, len(codes)).astype(np.int64)
@@ -102,9 +100,7 @@ def closed_groups(problem: Problem, members: list[int]) -> dict[tuple[int, ...],
     ranges = [range(int(forest.start[j]), int(forest.start[j + 1])) for j in range(forest.width)]
     for nodes in product(*ranges):
         inside = tuple(
-            s
-            for s in members
-            if all(forest.lo[v] <= problem.codes[s, j] < forest.hi[v] for j, v in enumerate(nodes))
+            s for s in members if all(forest.lo[v] <= problem.codes[s, j] < forest.hi[v] for j, v in enumerate(nodes))
         )
         if inside and problem.persons[list(inside)].sum() >= problem.k:
             found[inside] = class_loss(problem, list(inside))

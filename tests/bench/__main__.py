@@ -1,0 +1,125 @@
+"""The command line of `scripts/bench`."""
+
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bench.adult import QI_SETS, load_adult
+from bench.quality import measure_quality
+from bench.scale import Plan, growth, measure_scale
+from bench.show import quality_table, scale_table
+
+app = typer.Typer(
+    help="Measure loss (quality) and speed (scale).", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as JSON, too.")]
+Memory = Annotated[str, typer.Option(help="Heap of the Spark driver.")]
+EFFORTS = ("fast", "normal", "high")
+
+
+@app.command()
+def quality(
+    k: Annotated[str, typer.Option(help="Values of k, separated by commas.")] = "5,10,50",
+    qi: Annotated[str, typer.Option(help="Sets of quasi-identifiers, separated by commas.")] = "QI5,QI8",
+    effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
+    blocks: Annotated[bool, typer.Option(help="Also over blocks of 2,000 signatures.")] = True,
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas; so far there is one.")] = "lattice",
+    memory: Memory = "3g",
+    check: Annotated[bool, typer.Option("--check", help="End with 1 if a loss is above its target.")] = False,
+    json_path: Json = None,
+) -> None:
+    """Loss on UCI Adult by the neutral judge, beside the bound, the peers and the targets."""
+    ks = _numbers(k, "--k", least=2)
+    qi_sets = _words(qi, "--qi", tuple(QI_SETS))
+    _words(methods, "--methods", ("lattice",))
+    _words(effort, "--effort", EFFORTS)
+    console = Console(highlight=False)
+    adult = load_adult()
+    console.print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
+    figures = measure_quality(adult, ks=ks, qi_sets=qi_sets, effort=effort, blocks=blocks, memory=memory, tell=_tell)
+    console.print(quality_table(figures, reference=adult.reference))
+    about = {"rows": len(adult.rows), "reference_rows": adult.reference, "effort": effort}
+    _write(json_path, "quality", {**about, "figures": [figure.to_json() for figure in figures]})
+    broken = [figure for figure in figures if figure.judged.smallest < figure.k]
+    above = [figure for figure in figures if check and adult.reference and figure.reached is False]
+    if broken or above:
+        raise typer.Exit(1)
+
+
+@app.command()
+def scale(
+    rows: Annotated[str, typer.Option(help="Sizes, separated by commas.")] = "1000000",
+    zips: Annotated[int, typer.Option(help="How many zip codes: 1 makes a dense table of 8 QIs.")] = 2000,
+    order: Annotated[str, typer.Option(help="source | shuffled: the order of the released rows.")] = "source",
+    k: Annotated[int, typer.Option(help="The k of the runs.")] = 10,
+    memory: Memory = "4g",
+    effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
+    repeat: Annotated[int, typer.Option(help="How often; medians count.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the tables.")] = 1,
+    table: Annotated[
+        Path | None, typer.Option(help="Measure on this parquet table instead (--zips still says which QIs).")
+    ] = None,
+    json_path: Json = None,
+) -> None:
+    """Seconds and memory of a whole run, beside the least that Spark itself needs on the same table."""
+    _words(order, "--order", ("source", "shuffled"))
+    _words(effort, "--effort", EFFORTS)
+    if table is not None and not table.exists():
+        raise typer.BadParameter(f"there is no {table}", param_hint="--table")
+    plan = Plan(_numbers(rows, "--rows", least=k), zips, order, k, memory, max(1, repeat), seed, effort, table)
+    sizes = measure_scale(plan, _tell)
+    Console(highlight=False).print(scale_table(sizes, plan))
+    counts = [size.rows for size in sizes]
+    figures = {
+        "plan": {"zips": zips, "order": order, "k": k, "memory": memory, "effort": effort, "qis": plan.qis},
+        "sizes": [size.to_json() for size in sizes],
+        "growth": {
+            "floor": growth(counts, [size.floor_seconds for size in sizes]),
+            "run": growth(counts, [size.run_seconds for size in sizes]),
+        },
+    }
+    _write(json_path, "scale", figures)
+
+
+def _words(text: str, option: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    wrong = [word for word in found if word not in allowed]
+    if wrong or not found:
+        raise typer.BadParameter(f"{', '.join(wrong) or 'nothing'}: there are {', '.join(allowed)}", param_hint=option)
+    return found
+
+
+def _numbers(text: str, option: str, *, least: int) -> tuple[int, ...]:
+    try:
+        found = tuple(int(word.replace("_", "")) for word in text.split(",") if word.strip())
+    except ValueError:
+        found = ()
+    if not found or min(found) < least:
+        raise typer.BadParameter(f"whole numbers from {least} on, separated by commas", param_hint=option)
+    return found
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True, highlight=False).print(f"{datetime.now():%H:%M:%S}  {text}", style="dim", soft_wrap=True)
+
+
+def _write(path: Path | None, what: str, figures: dict[str, Any]) -> None:
+    if path is None:
+        return
+    where = {"python": platform.python_version(), "cores": os.cpu_count(), "system": platform.system()}
+    text = json.dumps(
+        {"bench": what, "at": datetime.now(UTC).isoformat(), "machine": where, **figures}, indent=1, default=str
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(app(prog_name="scripts/bench"))

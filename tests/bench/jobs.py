@@ -1,0 +1,46 @@
+"""The configurations that are measured, and the Spark settings they are measured under."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.places import HIERARCHIES
+
+ZIP = "zip"
+
+
+def job(
+    source: Path,
+    folder: Path,
+    *,
+    qis: Sequence[str],
+    k: int,
+    effort: str = "normal",
+    order: str = "source",
+    execution: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A `lattice` run on Adult's columns, with everything it writes under `folder`."""
+    return {
+        "name": "bench",
+        "source": {"path": str(source)},
+        "columns": {"quasi_identifiers": {qi: {"hierarchy": _hierarchy(qi)} for qi in qis}, "other": "keep"},
+        "privacy": {"k": k},
+        "method": {"name": "lattice", "effort": effort},
+        "execution": {"work_dir": str(folder / "work"), **(execution or {})},
+        "sink": {"path": str(folder / "release"), "order": order},
+        "report": {"manifest": str(folder / "manifest.json")},
+    }
+
+
+def _hierarchy(qi: str) -> object:
+    return {"prefix": {"keep": [4, 3, 2, 1]}} if qi == ZIP else str(HIERARCHIES / f"{qi}.csv")
+
+
+def settings(folder: Path, *, memory: str) -> dict[str, str]:
+    """Two cores, one heap: the same for whatever is compared."""
+    return {
+        "spark.master": "local[2]",
+        "spark.driver.memory": memory,
+        "spark.local.dir": str(folder / "spark"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }

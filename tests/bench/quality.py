@@ -1,0 +1,151 @@
+"""Loss on Adult: the real run on Spark, judged by the neutral judge, beside what others reach."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bench import peers
+from bench.adult import NUMERIC, QI_SETS, ROW_ID, Adult
+from bench.jobs import job, settings
+from bench.judge import Judgement, judge
+from bench.places import HIERARCHIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kanon_spark.engine.stages import StageEvent
+
+# `local_limit: 0` forces blocks on a table that one process could solve.
+WAYS: dict[str, dict[str, Any]] = {"one process": {}, "blocks": {"block_size": 2000, "local_limit": 0}}
+
+
+@dataclass
+class CpuClock:
+    """Listens to a run: CPU seconds of this Python process, by stage.
+
+    The JVM and the workers are other processes, so in a run without blocks the stages `solve` and `bound` are the
+    kernels.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _begin: float = 0.0
+
+    def __call__(self, event: "StageEvent") -> None:
+        """Take the time at the ends of each stage."""
+        if event.state == "start":
+            self._begin = time.process_time()
+        elif event.state == "end":
+            self.seconds[event.stage] = self.seconds.get(event.stage, 0.0) + time.process_time() - self._begin
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One judged run; `solve_cpu` and `bound_cpu` only where one process did the work."""
+
+    qi_set: str
+    k: int
+    way: str
+    effort: str
+    judged: Judgement
+    own_gcp: float
+    bound: float
+    bound_kind: str
+    blocks: int
+    seconds: float
+    solve_cpu: float | None
+    bound_cpu: float | None
+
+    @property
+    def known(self) -> peers.Known | None:
+        """What is known of others, for the QI sets and k that the table has."""
+        return peers.KNOWN.get((self.qi_set, self.k))
+
+    @property
+    def target(self) -> float | None:
+        """The loss to reach."""
+        return self.known.target(self.effort) if self.known else None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the loss is at most the target, on the four digits that targets have."""
+        return None if self.target is None else round(self.judged.gcp_hierarchy, 4) <= self.target
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, the peers' figures included."""
+        known = asdict(self.known) if self.known else None
+        return {**asdict(self), "known": known, "target": self.target, "reached": self.reached}
+
+
+def measure_quality(
+    adult: Adult,
+    *,
+    ks: Sequence[int],
+    qi_sets: Sequence[str],
+    effort: str,
+    blocks: bool,
+    memory: str,
+    tell: Callable[[str], None],
+) -> list[Figure]:
+    """Run and judge every combination in one Spark session."""
+    from kanon_spark.engine.session import get_spark
+
+    with tempfile.TemporaryDirectory(prefix="kanon_bench_") as name:
+        folder = Path(name)
+        spark = get_spark("kanon bench", extra=settings(folder, memory=memory))
+        try:
+            ways = [way for way in WAYS if blocks or way != "blocks"]
+            tell("warm up Spark and the kernels")
+            smallest = min(qi_sets, key=lambda qi_set: len(QI_SETS[qi_set]))
+            for way in ways:
+                measure_one(spark, adult, folder, qi_set=smallest, k=min(ks), way=way, effort=effort)
+            figures = []
+            for qi_set in qi_sets:
+                for k in ks:
+                    for way in ways:
+                        tell(f"{qi_set}, k = {k}, {way}")
+                        figures.append(measure_one(spark, adult, folder, qi_set=qi_set, k=k, way=way, effort=effort))
+            return figures
+        finally:
+            spark.stop()
+
+
+def measure_one(
+    spark: "SparkSession", adult: Adult, folder: Path, *, qi_set: str, k: int, way: str, effort: str
+) -> Figure:
+    """One run through the engine, judged by what it wrote."""
+    from kanon_spark.config.loader import load_config
+    from kanon_spark.engine.runner import run
+
+    qis = QI_SETS[qi_set]
+    source = folder / f"{qi_set}.parquet"
+    if not source.exists():
+        adult.rows[[ROW_ID, *qis]].to_parquet(source, index=False)
+    work = folder / "run"
+    clock = CpuClock()
+    try:
+        wanted = job(source, work, qis=qis, k=k, effort=effort, execution=WAYS[way])
+        manifest = run(load_config(wanted), spark=spark, listeners=[clock]).manifest
+        release = pd.read_parquet(work / "release")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    alone = way == "one process"
+    return Figure(
+        qi_set=qi_set,
+        k=k,
+        way=way,
+        effort=effort,
+        judged=judge(adult.rows, release, qis=qis, k=k, row_id=ROW_ID, hierarchies=HIERARCHIES, numeric=NUMERIC),
+        own_gcp=manifest["metrics"]["gcp"],
+        bound=manifest["metrics"]["gcp_bound"],
+        bound_kind=manifest["metrics"]["bound_kind"],
+        blocks=manifest["blocks"],
+        seconds=manifest["seconds"]["total"],
+        solve_cpu=clock.seconds.get("solve") if alone else None,
+        bound_cpu=clock.seconds.get("bound") if alone else None,
+    )

@@ -1,0 +1,137 @@
+"""The figures as tables for a terminal."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bench import peers
+from bench.quality import Figure
+from bench.scale import Plan, Size, growth
+
+OK, ABOVE = Text("ok", style="green"), Text("above target", style="red")
+
+
+def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
+    """Our loss beside the peers', and whether the target is reached."""
+    loss = Table("QIs", "k", "way", title="GCP (hierarchy), by the neutral judge", title_justify="left")
+    for name in ("ours", "bound", "target", "", "best trial", "ARX 0.1%", "ARX 1%"):
+        loss.add_column(name, justify="left" if not name else "right", style="bold" if name == "ours" else None)
+    more = Table("QIs", "k", "way", title="The rest", title_justify="left")
+    for name in (
+        "GCP (set)",
+        "DM",
+        "CAVG",
+        "classes",
+        "min class",
+        "suppressed",
+        "solve CPU s",
+        "bound CPU s",
+        "wall s",
+    ):
+        more.add_column(name, justify="right")
+    for figure in figures:
+        head = (figure.qi_set, str(figure.k), figure.way)
+        judged, known = figure.judged, figure.known
+        mark = Text("") if figure.reached is None else OK if figure.reached else ABOVE
+        loss.add_row(
+            *head,
+            f"{judged.gcp_hierarchy:.4f}",
+            f"{figure.bound:.4f} ({figure.bound_kind})",
+            _loss(figure.target),
+            mark,
+            *(
+                _loss(value)
+                for value in ((known.best_trial, known.arx_fine, known.arx_coarse) if known else (None,) * 3)
+            ),
+        )
+        more.add_row(
+            *head,
+            f"{judged.gcp_set:.4f}",
+            f"{judged.dm:,}",
+            f"{judged.cavg:.3f}",
+            f"{judged.classes:,}",
+            Text(str(judged.smallest), style="" if judged.smallest >= figure.k else "bold red"),
+            str(judged.suppressed),
+            *_cpu(figure),
+            f"{figure.seconds:.1f}",
+        )
+    notes = [Text(line, style="dim") for line in _notes(figures, reference=reference)]
+    return Group(loss, more, *notes)
+
+
+def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
+    notes = ["CPU seconds: one process with warm kernels; beside them what they may take at most."]
+    for one, blocks in pairwise(figures):
+        if (one.way, blocks.way) == ("one process", "blocks"):
+            apart = blocks.judged.gcp_hierarchy / one.judged.gcp_hierarchy - 1
+            notes.append(f"{one.qi_set}, k = {one.k}: {blocks.blocks} blocks cost {apart:+.2%} of loss.")
+    if not reference:
+        notes.append("These are other rows than those of targets and peers: compare with care.")
+    return notes
+
+
+def _loss(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _cpu(figure: Figure) -> tuple[str, str]:
+    """CPU seconds and, at the effort they are promised for, what they may be."""
+    if figure.solve_cpu is None or figure.bound_cpu is None:
+        return "", ""
+    if figure.effort != "normal":
+        return f"{figure.solve_cpu:.2f}", f"{figure.bound_cpu:.2f}"
+    most = peers.SOLVE_CPU_SECONDS[figure.qi_set], peers.bound_cpu_seconds(figure.qi_set, figure.k)
+    return f"{figure.solve_cpu:.2f} (≤ {most[0]:g})", f"{figure.bound_cpu:.2f} (≤ {most[1]:g})"
+
+
+def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
+    """Floor, run, ratio and growth by size, then where the time went."""
+    kind = "dense" if plan.zips == 1 else f"{plan.zips} zips"
+    title = f"{kind}, {len(plan.qis)} QIs, k = {plan.k}, order: {plan.order}, heap {plan.memory}"
+    times = Table("rows", title=title, title_justify="left")
+    for name in ("signatures", "floor s", "run s", "ratio", "growth: floor", "run", "GCP", "bound", "blocks"):
+        times.add_column(name, justify="right", style="bold" if name == "ratio" else None)
+    use = Table("rows", "what", title="Processes (Spark's start apart from s and CPU s)", title_justify="left")
+    for name in ("start s", "s", "CPU s", "peak memory"):
+        use.add_column(name, justify="right")
+    rows = [size.rows for size in sizes]
+    floor_growth = growth(rows, [size.floor_seconds for size in sizes])
+    run_growth = growth(rows, [size.run_seconds for size in sizes])
+    for size, by_floor, by_run in zip(sizes, floor_growth, run_growth, strict=True):
+        manifest, metrics = size.manifest, size.manifest["metrics"]
+        times.add_row(
+            f"{size.rows:,}",
+            f"{manifest['signatures']:,}",
+            f"{size.floor_seconds:.1f}",
+            f"{size.run_seconds:.1f}",
+            f"{size.ratio:.2f}",
+            _exponent(by_floor),
+            _exponent(by_run),
+            f"{metrics['gcp']:.4f}",
+            f"{metrics['gcp_bound']:.4f}",
+            f"{manifest['blocks']:,}",
+        )
+        for what, measured in (("floor", size.floors), ("run", size.runs)):
+            for one in measured:
+                peak = f"{one.peak_bytes / 2**30:.2f} GB" if one.peak_bytes else "not known here"
+                cpu = f"{one.cpu_seconds:.1f}" if one.peak_bytes else ""
+                use.add_row(f"{size.rows:,}", what, f"{one.session_seconds:.1f}", f"{one.seconds:.1f}", cpu, peak)
+    return Group(times, _stages(sizes), use)
+
+
+def _stages(sizes: Sequence[Size]) -> Table:
+    """Seconds of each stage, one column per size."""
+    table = Table("stage", title="Seconds of the last run by stage", title_justify="left")
+    found = [size.manifest["seconds"]["stages"] for size in sizes]
+    for size in sizes:
+        table.add_column(f"{size.rows:,} rows", justify="right")
+    for stage in dict.fromkeys(name for stages in found for name in stages):
+        table.add_row(stage, *(f"{stages[stage]:.1f}" if stage in stages else "" for stages in found))
+    return table
+
+
+def _exponent(value: float | None) -> str:
+    return "" if value is None else f"rows^{value:.2f}"
