@@ -1,5 +1,4 @@
-"""The package's own logger. Importing kanon_spark never touches the root logger, and nothing personal is ever
-logged."""
+"""The package's own logger. Importing kanon_spark never touches the root logger; nothing personal is ever logged."""
 
 import logging
 

@@ -98,8 +98,7 @@ def _box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[n
 
 @njit(cache=True)
 def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, loss, all_rows, all_persons, cost):  # type: ignore[no-untyped-def]
-    """Attach what is free, move signatures to cheaper classes that cover them; the local total, infinite if it
-    fails."""
+    """Attach what is free, move signatures to cheaper classes that cover them; the total, infinite if it fails."""
     count = nodes.shape[0]
     size = len(sig)
     width = codes.shape[1]

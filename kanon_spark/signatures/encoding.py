@@ -319,3 +319,19 @@ def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, ba
         lookups=lookups,
         dictionaries=dictionaries,
     )
+
+
+def file_encoding(
+    spark: "SparkSession", source: "DataFrame", config: Config, *, base_dir: Path, names: Sequence[str]
+) -> Encoding:
+    """An encoding of some QIs with hierarchy files only: enough to see what the files miss, and no data is read."""
+    specs = {name: config.columns.quasi_identifiers[name] for name in names}
+    types = tuple(type_of(source, name) for name in names)
+    columns = []
+    lookups: dict[int, Lookup] = {}
+    for index, (name, spec) in enumerate(specs.items()):
+        kind = kind_of(types[index], qi=name)
+        hierarchy = load_file(spec, kind, qi=name, base_dir=base_dir)
+        lookups[index] = lookup_for(hierarchy.lookup, types[index], kind, qi=name)
+        columns.append(static_column(name, spec, kind, hierarchy))
+    return Encoding(spark, Codebook(tuple(columns)), 0, tuple(specs.values()), types, lookups, None)

@@ -1,0 +1,247 @@
+"""A configuration against the real table, before any work: everything that would stop a run or deserves a thought.
+
+`check_schema` looks at columns and types only and starts no Spark job: every run does it. `check_table` also reads the
+data: `kanon check` does it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from kanon_spark.config.loader import LoadedConfig
+from kanon_spark.config.models import Config, CsvSpec
+from kanon_spark.config.roles import assign_roles
+from kanon_spark.config.words import did_you_mean
+from kanon_spark.errors import (
+    DataError,
+    EmptyTableError,
+    KanonError,
+    MissingInputError,
+    RoleError,
+    TooFewPersonsError,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
+
+ACTS_AS_QI = 0.5  # a kept column with more distinct values than this share of the rows tells rows apart by itself
+_QIS = "columns.quasi_identifiers"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found.
+
+    Attributes:
+        level: An error stops a run; a warning deserves a thought.
+        path: The place in the configuration it speaks of.
+        message: What was found: columns and counts, values only where they were asked for.
+        fix: What to do about it.
+        exit_code: What a run would end with.
+    """
+
+    level: Literal["error", "warning"]
+    path: str
+    message: str
+    fix: str = ""
+    exit_code: int | None = None
+
+
+def check_schema(schema: "StructType", config: Config) -> list[Finding]:
+    """What the table's columns and types alone tell."""
+    names = schema.fieldNames()
+    roles = assign_roles(config, names)
+    found = [_missing_column(name, config, names) for name in roles.missing]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    found += [
+        Finding("error", "source", f"the table has several columns called '{name}'", "rename them", DataError.exit_code)
+        for name in doubled
+    ]
+    if roles.without_role:
+        listed = ", ".join(f"'{name}'" for name in roles.without_role)
+        found.append(
+            Finding(
+                "error",
+                "columns.other",
+                f"no role is given to {len(roles.without_role)} column(s): {listed}",
+                "name each as identifier, quasi-identifier or sensitive, or set columns.other to drop or keep",
+                RoleError.exit_code,
+            )
+        )
+    if not doubled:
+        found += _type_findings(schema, config)
+    return found
+
+
+def check_table(
+    spark: "SparkSession", loaded: LoadedConfig, source: "DataFrame", *, show_values: bool = False
+) -> list[Finding]:
+    """All findings about a table; where its columns do not fit, the data is not read."""
+    config = loaded.config
+    found = check_schema(source.schema, config)
+    if any(finding.level == "error" for finding in found):
+        return found
+    counts = _counts(source, config)
+    if counts["rows"] == 0:
+        empty = EmptyTableError.exit_code
+        return [
+            *found,
+            Finding("error", "source", "the table has no rows", "check source.path and source.where", empty),
+        ]
+    found += _person_findings(counts, config)
+    found += _value_findings(counts, source, config)
+    found += _coverage_findings(spark, source, config, base_dir=loaded.base_dir, show_values=show_values)
+    return found
+
+
+def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
+    columns = config.columns
+    places = {
+        _QIS: columns.quasi_identifiers,
+        "columns.sensitive": columns.sensitive,
+        "columns.identifiers": columns.identifiers,
+    }
+    path = next((f"{place}.{name}" for place, known in places.items() if name in known), "privacy.unit")
+    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    return Finding(
+        "error",
+        path,
+        f"the table has no column '{name}'{did_you_mean(name, names)}",
+        f"the table has: {listed}",
+        MissingInputError.exit_code,
+    )
+
+
+def _type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
+    from kanon_spark.signatures.columns import kind_of
+    from kanon_spark.signatures.fit import misfit
+
+    types = {field.name: field.dataType for field in schema.fields}
+    for name, spec in config.columns.quasi_identifiers.items():
+        if name not in types:
+            continue
+        try:
+            wrong: KanonError | None = misfit(spec.hierarchy, kind_of(types[name], qi=name), qi=name)
+        except DataError as error:
+            wrong = error
+        if wrong is not None:
+            yield Finding("error", wrong.where or f"{_QIS}.{name}", wrong.message, wrong.fix, wrong.exit_code)
+
+
+def _counts(source: "DataFrame", config: Config) -> "Row":
+    """Rows, persons and (approximate) distinct values of every column that a finding may speak of, in one pass."""
+    from pyspark.sql import functions as F
+
+    from kanon_spark.signatures.columns import normalised, quoted
+
+    roles = assign_roles(config, source.columns)
+    unit = config.privacy.unit
+    wanted: list[Column] = [F.count(F.lit(1)).alias("rows")]
+    if unit is not None:
+        column = F.col(quoted(unit))
+        wanted += [F.count_distinct(column).alias("units"), F.count_if(column.isNull()).alias("null_units")]
+    for index, name in enumerate(roles.quasi_identifiers):
+        value = normalised(source, name)
+        both = F.approx_count_distinct(value) + F.max(value.isNull().cast("int"))
+        wanted.append(both.alias(f"qi_{index}"))
+    hashable = _hashable(source)
+    for index, name in enumerate(roles.kept):
+        wanted.append(
+            (F.approx_count_distinct(F.col(quoted(name))) if name in hashable else F.lit(0)).alias(f"kept_{index}")
+        )
+    for index, name in enumerate(config.columns.identifiers):
+        column = F.col(quoted(name))
+        distinct = F.approx_count_distinct(column, 0.01) if name in hashable else F.count(column)
+        wanted += [distinct.alias(f"id_{index}"), F.count(column).alias(f"id_rows_{index}")]
+    row = source.agg(*wanted).first()
+    assert row is not None
+    return row
+
+
+def _hashable(source: "DataFrame") -> set[str]:
+    """Columns whose distinct values Spark can count."""
+    from pyspark.sql import types as T
+
+    return {f.name for f in source.schema.fields if not isinstance(f.dataType, T.MapType | T.ArrayType | T.StructType)}
+
+
+def _person_findings(counts: "Row", config: Config) -> Iterator[Finding]:
+    k, unit = config.privacy.k, config.privacy.unit
+    persons = counts["rows"] if unit is None else counts["units"] + counts["null_units"]
+    if persons < k:
+        yield Finding(
+            "error",
+            "privacy.k",
+            f"the table has {persons} {'rows' if unit is None else 'persons'}, fewer than k = {k}",
+            f"lower k to {persons} or less, or anonymize a larger table",
+            TooFewPersonsError.exit_code,
+        )
+    if unit is not None and counts["null_units"]:
+        yield Finding(
+            "warning",
+            "privacy.unit",
+            f"{counts['null_units']} rows have no person id; each counts as a person of its own",
+            "filter them with source.where if they should not",
+        )
+    if unit is None:
+        for index, name in enumerate(config.columns.identifiers):
+            # The count is approximate: only a clear difference is worth a word.
+            if counts[f"id_{index}"] < 0.97 * counts[f"id_rows_{index}"]:
+                yield Finding(
+                    "warning",
+                    "privacy.unit",
+                    f"the identifier '{name}' repeats: some persons have several rows, and k counts rows",
+                    f"if '{name}' names a person, set privacy.unit: {name}, so that k counts persons",
+                )
+
+
+def _value_findings(counts: "Row", source: "DataFrame", config: Config) -> Iterator[Finding]:
+    roles = assign_roles(config, source.columns)
+    for index, name in enumerate(roles.quasi_identifiers):
+        if counts[f"qi_{index}"] <= 1:
+            yield Finding(
+                "warning", f"{_QIS}.{name}", "has one value only, so it protects nothing and costs nothing", "drop it"
+            )
+    for index, name in enumerate(roles.kept):
+        if counts[f"kept_{index}"] > ACTS_AS_QI * counts["rows"]:
+            yield Finding(
+                "warning",
+                "columns",
+                f"the kept column '{name}' has about {counts[f'kept_{index}']} distinct values in {counts['rows']} rows: "
+                "it tells rows apart by itself",
+                "make it a quasi-identifier or an identifier, unless nobody outside can know it",
+            )
+
+
+def _coverage_findings(
+    spark: "SparkSession", source: "DataFrame", config: Config, *, base_dir: Path, show_values: bool
+) -> Iterator[Finding]:
+    """Hierarchy files against the table: a Spark anti-join per file, and every file's own errors."""
+    from kanon_spark.signatures.coverage import find_missing
+    from kanon_spark.signatures.encoding import file_encoding
+
+    files = {name for name, spec in config.columns.quasi_identifiers.items() if isinstance(spec.hierarchy, CsvSpec)}
+    for name in files.copy():
+        try:
+            file_encoding(spark, source, config, base_dir=base_dir, names=[name])
+        except KanonError as error:
+            files.discard(name)
+            yield Finding("error", error.where or f"{_QIS}.{name}", error.message, error.fix, error.exit_code)
+    strict = [
+        name
+        for name, spec in config.columns.quasi_identifiers.items()
+        if name in files and isinstance(spec.hierarchy, CsvSpec) and spec.hierarchy.unknown == "error"
+    ]
+    if not strict:
+        return
+    encoding = file_encoding(spark, source, config, base_dir=base_dir, names=strict)
+    for missing in find_missing(source, encoding, range(len(strict)), show_values=show_values):
+        yield Finding(
+            "error",
+            f"{_QIS}.{missing.name}.hierarchy",
+            f"the file misses {missing}",
+            "add them to the file, or set {csv: {path: …, unknown: root}} to publish them as *",
+            DataError.exit_code,
+        )
