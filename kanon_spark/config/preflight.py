@@ -4,7 +4,7 @@
 data: `kanon check` does it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -98,7 +98,7 @@ def check_table(
 
 def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
     columns = config.columns
-    places = {
+    places: dict[str, Container[str]] = {
         _QIS: columns.quasi_identifiers,
         "columns.sensitive": columns.sensitive,
         "columns.identifiers": columns.identifiers,
@@ -209,8 +209,8 @@ def _value_findings(counts: "Row", source: "DataFrame", config: Config) -> Itera
             yield Finding(
                 "warning",
                 "columns",
-                f"the kept column '{name}' has about {counts[f'kept_{index}']} distinct values in {counts['rows']} rows: "
-                "it tells rows apart by itself",
+                f"the kept column '{name}' has about {counts[f'kept_{index}']} distinct values in {counts['rows']} "
+                "rows: it tells rows apart by itself",
                 "make it a quasi-identifier or an identifier, unless nobody outside can know it",
             )
 

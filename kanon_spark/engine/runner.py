@@ -19,6 +19,7 @@ from kanon_spark.engine.session import get_spark
 from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, solve_in_one_process, solve_over_blocks
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.unpublished import UnpublishedRelease
+from kanon_spark.engine.verification import save_recoding_facts
 from kanon_spark.errors import (
     KanonError,
     RequestError,
@@ -126,7 +127,8 @@ class _Job:
                     fix="add source.path or source.table, or call run(df)",
                 )
             work = WorkDir.open(ctx.spark, config, base_dir, ctx.run_id)
-            stack.push(work.__exit__)
+            # Whatever happens, nothing raw stays but the recoding of a release that stands.
+            stack.push(lambda kind, error, trace: _forget(work, failed=error is not None))
             publisher: Publisher | UnpublishedRelease
             lock = None
             if config.sink is None:
@@ -182,6 +184,7 @@ class _Job:
         encoding = signatures.encoding
         self._refuse_too_few(signatures)
         solved = self._solve(opened, signatures, encoding)
+        save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id)
         suppressed = self._refuse_suppression(solved, signatures)
         star = config.output.suppressed_rows == "star" and suppressed["persons"] >= config.privacy.k
         self._write(opened, encoding, solved, signatures, star=star)
@@ -347,3 +350,7 @@ class _Job:
             return verify_table(publisher.read_published(schema), qi=qis, k=k)
 
         return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again)
+
+
+def _forget(work: "WorkDir", *, failed: bool) -> None:
+    work.forget(keep=() if failed else ("recoding", "release"))
