@@ -10,12 +10,14 @@ from kanon_spark.errors import KanonError
 if TYPE_CHECKING:
     from rich.console import Console
 
+_PIPED_WIDTH = 120
+
 
 def out_console() -> "Console":
-    """The console for results; plain when piped."""
+    """The console for results; plain when piped, and then wide enough for a row of a table."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 
 
 def error_console() -> "Console":

@@ -24,7 +24,6 @@ LOCAL: dict[str, str] = {
     "spark.driver.memory": "4g",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "16",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -43,7 +42,9 @@ def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None) -> 
         if not submitted:
             _require_java()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            for key, value in LOCAL.items():
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+            for key, value in {**LOCAL, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}"}.items():
                 builder = builder.config(key, value)
         for key, value in (extra or {}).items():
             builder = builder.config(key, value)

@@ -78,10 +78,12 @@ def read_domains(
             (F.col("ident") if index == request.index else F.lit(None).cast(data_type)).alias(f"ident{index}")
             for index, data_type in types.items()
         ]
-        parts.append(branch.select(F.lit(request.index).alias("qi"), "text", "position", "rank", "rows", *idents))
-    order = Window.partitionBy("qi").orderBy(F.col("text").isNull(), F.col("rank"), F.col("text"))
+        parts.append(
+            branch.select(F.lit(request.index).alias("qi"), "text", "position", "rank", "tie", "rows", *idents)
+        )
+    order = Window.partitionBy("qi").orderBy(F.col("text").isNull(), F.col("rank"), F.col("tie"), F.col("text"))
     coded = reduce(lambda left, right: left.unionByName(right), parts)
-    coded = coded.withColumn("code", F.row_number().over(order) - 1).drop("rank")
+    coded = coded.withColumn("code", F.row_number().over(order) - 1).drop("rank", "tie")
     coded.write.mode("overwrite").parquet(path)
     entries = spark.read.schema(coded.schema).parquet(path)
     measures = [F.count(F.lit(1)).alias("size"), F.count_distinct(F.xxhash64("text")).alias("hashes")]
@@ -111,8 +113,18 @@ def _distinct(source: "DataFrame", request: DomainRequest) -> "DataFrame":
         F.col("ident").cast("string").alias("text"),
         where.alias("position"),
         (-F.col("rows").cast("double") if request.by_count else where).alias("rank"),
+        (_beyond_doubles(where) if request.kind in ORDERED else F.lit("")).alias("tie"),
         "rows",
     )
+
+
+def _beyond_doubles(where: "Column") -> "Column":
+    """Orders longs and decimals that share one double (beyond 2^53), by their digits: a range must be true of them too."""
+    from pyspark.sql import functions as F
+
+    text = F.col("ident").cast("string")
+    negative = F.lpad(F.translate(text, "0123456789", "9876543210"), 48, "~")
+    return F.when(where < 0, negative).otherwise(F.lpad(text, 48, " "))
 
 
 def _refuse_wide(request: DomainRequest, size: int) -> None:

@@ -63,7 +63,7 @@ def _with_open_ends(value: "Column", spec: IntervalSpec, *, kind: Kind, level: i
         lower = _real_bound(value.cast("double"), width=exact[0], origin=exact[1])
         typed = "double"
 
-    def number(bound: float) -> Column:
+    def number(bound: float) -> "Column":
         return F.lit(math.ceil(bound) if whole else float(bound)).cast(typed)
 
     cases = F.when(value.isNull(), F.lit(None).cast(typed))
@@ -92,7 +92,7 @@ def _real_bound(value: "Column", *, width: Fraction, origin: Fraction) -> "Colum
 
     scale = math.lcm(width.denominator, origin.denominator)
 
-    def bound(number: Column) -> Column:
+    def bound(number: "Column") -> "Column":
         return (F.lit(float(origin * scale)) + number * F.lit(float(width * scale))) / F.lit(float(scale))
 
     guess = F.floor((value - F.lit(float(origin))) / F.lit(float(width))).cast("double")

@@ -14,7 +14,7 @@ from rich.console import Console
 from bench.adult import QI_SETS, load_adult
 from bench.quality import measure_quality
 from bench.scale import Plan, growth, measure_scale
-from bench.show import quality_table, scale_table
+from bench.show import console, quality_table, scale_table
 
 app = typer.Typer(
     help="Measure loss (quality) and speed (scale).", no_args_is_help=True, add_completion=False, rich_markup_mode=None
@@ -40,11 +40,10 @@ def quality(
     qi_sets = _words(qi, "--qi", tuple(QI_SETS))
     _words(methods, "--methods", ("lattice",))
     _words(effort, "--effort", EFFORTS)
-    console = Console(highlight=False)
     adult = load_adult()
-    console.print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
+    console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
     figures = measure_quality(adult, ks=ks, qi_sets=qi_sets, effort=effort, blocks=blocks, memory=memory, tell=_tell)
-    console.print(quality_table(figures, reference=adult.reference))
+    console().print(quality_table(figures, reference=adult.reference))
     about = {"rows": len(adult.rows), "reference_rows": adult.reference, "effort": effort}
     _write(json_path, "quality", {**about, "figures": [figure.to_json() for figure in figures]})
     broken = [figure for figure in figures if figure.judged.smallest < figure.k]
@@ -75,7 +74,7 @@ def scale(
         raise typer.BadParameter(f"there is no {table}", param_hint="--table")
     plan = Plan(_numbers(rows, "--rows", least=k), zips, order, k, memory, max(1, repeat), seed, effort, table)
     sizes = measure_scale(plan, _tell)
-    Console(highlight=False).print(scale_table(sizes, plan))
+    console().print(scale_table(sizes, plan))
     counts = [size.rows for size in sizes]
     figures = {
         "plan": {"zips": zips, "order": order, "k": k, "memory": memory, "effort": effort, "qis": plan.qis},

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -11,7 +11,15 @@ from bench import peers
 from bench.quality import Figure
 from bench.scale import Plan, Size, growth
 
+PIPED_WIDTH = 150  # a pipe has no width: nothing should be folded there
+
 OK, ABOVE = Text("ok", style="green"), Text("above target", style="red")
+
+
+def console() -> Console:
+    """The console for results."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
 
 
 def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
@@ -19,13 +27,13 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
     loss = Table("QIs", "k", "way", title="GCP (hierarchy), by the neutral judge", title_justify="left")
     for name in ("ours", "bound", "target", "", "best trial", "ARX 0.1%", "ARX 1%"):
         loss.add_column(name, justify="left" if not name else "right", style="bold" if name == "ours" else None)
-    more = Table("QIs", "k", "way", title="The rest", title_justify="left")
+    more = Table("QIs", "k", "way", "bound by", title="The rest", title_justify="left")
     for name in (
         "GCP (set)",
         "DM",
         "CAVG",
         "classes",
-        "min class",
+        "smallest",
         "suppressed",
         "solve CPU s",
         "bound CPU s",
@@ -39,7 +47,7 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
         loss.add_row(
             *head,
             f"{judged.gcp_hierarchy:.4f}",
-            f"{figure.bound:.4f} ({figure.bound_kind})",
+            f"{figure.bound:.4f}",
             _loss(figure.target),
             mark,
             *(
@@ -49,6 +57,7 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
         )
         more.add_row(
             *head,
+            figure.bound_kind,
             f"{judged.gcp_set:.4f}",
             f"{judged.dm:,}",
             f"{judged.cavg:.3f}",
@@ -63,7 +72,7 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
 
 
 def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
-    notes = ["CPU seconds: one process with warm kernels; beside them what they may take at most."]
+    notes = ["CPU seconds are those of one process with warm kernels; after the slash, what they may be."]
     for one, blocks in pairwise(figures):
         if (one.way, blocks.way) == ("one process", "blocks"):
             apart = blocks.judged.gcp_hierarchy / one.judged.gcp_hierarchy - 1
@@ -82,9 +91,9 @@ def _cpu(figure: Figure) -> tuple[str, str]:
     if figure.solve_cpu is None or figure.bound_cpu is None:
         return "", ""
     if figure.effort != "normal":
-        return f"{figure.solve_cpu:.2f}", f"{figure.bound_cpu:.2f}"
+        return f"{figure.solve_cpu:.1f}", f"{figure.bound_cpu:.1f}"
     most = peers.SOLVE_CPU_SECONDS[figure.qi_set], peers.bound_cpu_seconds(figure.qi_set, figure.k)
-    return f"{figure.solve_cpu:.2f} (≤ {most[0]:g})", f"{figure.bound_cpu:.2f} (≤ {most[1]:g})"
+    return f"{figure.solve_cpu:.1f} / {most[0]:g}", f"{figure.bound_cpu:.1f} / {most[1]:g}"
 
 
 def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
