@@ -14,19 +14,24 @@ from kanon_spark.config.models import Config, CsvSpec
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.config.words import did_you_mean
 from kanon_spark.errors import (
+    CoverageError,
     DataError,
     EmptyTableError,
     KanonError,
     MissingInputError,
+    RequestError,
     RoleError,
     TooFewPersonsError,
+    UnsupportedTypeError,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 ACTS_AS_QI = 0.5  # a kept column with more distinct values than this share of the rows tells rows apart by itself
+CLEARLY_FEWER, CLEARLY_MORE = 0.97, 1.1  # beyond the error of approximate counts
+MOST_QIS = 63  # their null flags share one long
 _QIS = "columns.quasi_identifiers"
 
 
@@ -70,8 +75,12 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
                 RoleError.exit_code,
             )
         )
+    if len(roles.quasi_identifiers) > MOST_QIS:
+        message = f"there are {len(roles.quasi_identifiers)} quasi-identifiers, more than {MOST_QIS}"
+        found.append(Finding("error", _QIS, message, "leave out the least telling ones", RequestError.exit_code))
     if not doubled:
         found += _type_findings(schema, config)
+        found += _unit_type_findings(schema, config)
     return found
 
 
@@ -90,7 +99,7 @@ def check_table(
             *found,
             Finding("error", "source", "the table has no rows", "check source.path and source.where", empty),
         ]
-    found += _person_findings(counts, config)
+    found += _person_findings(counts, source, config)
     found += _value_findings(counts, source, config)
     found += _coverage_findings(spark, source, config, base_dir=loaded.base_dir, show_values=show_values)
     return found
@@ -130,6 +139,19 @@ def _type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
             yield Finding("error", wrong.where or f"{_QIS}.{name}", wrong.message, wrong.fix, wrong.exit_code)
 
 
+def _unit_type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
+    unit = config.privacy.unit
+    types = {field.name: field.dataType for field in schema.fields}
+    if unit in types and not _has_equality(types[unit]):
+        yield Finding(
+            "error",
+            "privacy.unit",
+            f"a column of type {types[unit].simpleString()} cannot name persons: Spark cannot compare its values",
+            "name a column of text or numbers",
+            UnsupportedTypeError.exit_code,
+        )
+
+
 def _counts(source: "DataFrame", config: Config) -> "Row":
     """Rows, persons and (approximate) distinct values of every column that a finding may speak of, in one pass."""
     from pyspark.sql import functions as F
@@ -146,7 +168,7 @@ def _counts(source: "DataFrame", config: Config) -> "Row":
         value = normalised(source, name)
         both = F.approx_count_distinct(value) + F.max(value.isNull().cast("int"))
         wanted.append(both.alias(f"qi_{index}"))
-    hashable = _hashable(source)
+    hashable = {field.name for field in source.schema.fields if _has_equality(field.dataType)}
     for index, name in enumerate(roles.kept):
         wanted.append(
             (F.approx_count_distinct(F.col(quoted(name))) if name in hashable else F.lit(0)).alias(f"kept_{index}")
@@ -160,14 +182,21 @@ def _counts(source: "DataFrame", config: Config) -> "Row":
     return row
 
 
-def _hashable(source: "DataFrame") -> set[str]:
-    """Columns whose distinct values Spark can count."""
+def _has_equality(data_type: "DataType") -> bool:
+    """Whether Spark can compare values of this type, and so count distinct ones."""
     from pyspark.sql import types as T
 
-    return {f.name for f in source.schema.fields if not isinstance(f.dataType, T.MapType | T.ArrayType | T.StructType)}
+    match data_type:
+        case T.MapType() | T.VariantType():
+            return False
+        case T.ArrayType():
+            return _has_equality(data_type.elementType)
+        case T.StructType():
+            return all(_has_equality(field.dataType) for field in data_type.fields)
+    return True
 
 
-def _person_findings(counts: "Row", config: Config) -> Iterator[Finding]:
+def _person_findings(counts: "Row", source: "DataFrame", config: Config) -> Iterator[Finding]:
     k, unit = config.privacy.k, config.privacy.unit
     persons = counts["rows"] if unit is None else counts["units"] + counts["null_units"]
     if persons < k:
@@ -187,22 +216,49 @@ def _person_findings(counts: "Row", config: Config) -> Iterator[Finding]:
         )
     if unit is None:
         for index, name in enumerate(config.columns.identifiers):
-            # The count is approximate: only a clear difference is worth a word.
-            if counts[f"id_{index}"] < 0.97 * counts[f"id_rows_{index}"]:
+            if _repeats(source, name, counts[f"id_{index}"], counts[f"id_rows_{index}"]):
                 yield Finding(
                     "warning",
                     "privacy.unit",
-                    f"the identifier '{name}' repeats: some persons have several rows, and k counts rows",
+                    f"the identifier '{name}' repeats, and no privacy.unit is given: k counts rows, so that several "
+                    "rows of one person may make up a class",
                     f"if '{name}' names a person, set privacy.unit: {name}, so that k counts persons",
                 )
 
 
+def _repeats(source: "DataFrame", name: str, distinct: int, rows: int) -> bool:
+    """Whether a value stands in two rows. The approximate count tells where many do; only else are they compared."""
+    from pyspark.sql import functions as F
+
+    from kanon_spark.signatures.columns import quoted, type_of
+
+    if distinct < CLEARLY_FEWER * rows:
+        return True
+    if not _has_equality(type_of(source, name)):
+        return False
+    values = source.select(F.col(quoted(name)).alias("value")).where(F.col("value").isNotNull())
+    twice = values.groupBy("value").agg(F.count(F.lit(1)).alias("rows")).where(F.col("rows") > 1)
+    return bool(twice.limit(1).select("rows").collect())
+
+
 def _value_findings(counts: "Row", source: "DataFrame", config: Config) -> Iterator[Finding]:
+    from kanon_spark.signatures.domains import DOMAIN_LIMIT
+
     roles = assign_roles(config, source.columns)
     for index, name in enumerate(roles.quasi_identifiers):
         if counts[f"qi_{index}"] <= 1:
             yield Finding(
                 "warning", f"{_QIS}.{name}", "has one value only, so it protects nothing and costs nothing", "drop it"
+            )
+        spec = config.columns.quasi_identifiers[name]
+        own_values = not isinstance(spec.hierarchy, CsvSpec) and spec.min_level == 0
+        if own_values and counts[f"qi_{index}"] > CLEARLY_MORE * DOMAIN_LIMIT:
+            yield Finding(
+                "error",
+                f"{_QIS}.{name}",
+                f"the column has about {counts[f'qi_{index}']:,} distinct values; at most {DOMAIN_LIMIT:,} are possible",
+                "set min_level, so that values are generalized from the start, or round them in the source",
+                DataError.exit_code,
             )
     for index, name in enumerate(roles.kept):
         if counts[f"kept_{index}"] > ACTS_AS_QI * counts["rows"]:
@@ -222,26 +278,29 @@ def _coverage_findings(
     from kanon_spark.signatures.coverage import find_missing
     from kanon_spark.signatures.encoding import file_encoding
 
-    files = {name for name, spec in config.columns.quasi_identifiers.items() if isinstance(spec.hierarchy, CsvSpec)}
-    for name in files.copy():
+    files: list[str] = []
+    for name, spec in config.columns.quasi_identifiers.items():
+        if not isinstance(spec.hierarchy, CsvSpec):
+            continue
         try:
             file_encoding(spark, source, config, base_dir=base_dir, names=[name])
+            files.append(name)
         except KanonError as error:
-            files.discard(name)
             yield Finding("error", error.where or f"{_QIS}.{name}", error.message, error.fix, error.exit_code)
-    strict = [
-        name
-        for name, spec in config.columns.quasi_identifiers.items()
-        if name in files and isinstance(spec.hierarchy, CsvSpec) and spec.hierarchy.unknown == "error"
-    ]
-    if not strict:
+    if not files:
         return
-    encoding = file_encoding(spark, source, config, base_dir=base_dir, names=strict)
-    for missing in find_missing(source, encoding, range(len(strict)), show_values=show_values):
-        yield Finding(
-            "error",
-            f"{_QIS}.{missing.name}.hierarchy",
-            f"the file misses {missing}",
-            "add them to the file, or set {csv: {path: …, unknown: root}} to publish them as *",
-            DataError.exit_code,
-        )
+    encoding = file_encoding(spark, source, config, base_dir=base_dir, names=files)
+    for missing in find_missing(source, encoding, range(len(files)), show_values=show_values):
+        path = f"{_QIS}.{missing.name}.hierarchy"
+        if encoding.codebook.columns[missing.index].tree.unknown_leaf >= 0:
+            yield Finding(
+                "warning", path, f"the file misses {missing}; they are published as *", "add them to the file"
+            )
+        else:
+            yield Finding(
+                "error",
+                path,
+                f"the file misses {missing}",
+                "add them to the file, or set {csv: {path: …, unknown: root}} to publish them as *",
+                CoverageError.exit_code,
+            )

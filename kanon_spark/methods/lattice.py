@@ -14,8 +14,10 @@ from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first, total
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
-# Refinement: steps of work per signature, and the table size beyond which it would be too dear.
+# Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond which
+# that would be spread too thinly to be worth its time.
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 20_000.0, "high": 1_000_000.0}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 5e8, "high": np.inf}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
 
@@ -38,7 +40,8 @@ class Lattice:
             class_of = min(class_of, other, key=lambda found: _worth(piece, found))
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
         if refine:
-            work = _WORK[self.effort] * problem.size
+            whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
+            work = whole_work * problem.size / max(1, piece.whole_size)
             class_of = polish(problem, class_of, target=bound, work=work, seed=piece.seed)
             class_of = steal(problem, class_of, upto=1.0)
         return Solution(class_of, bound)

