@@ -56,6 +56,13 @@ def _check_target(spark: "SparkSession", loaded: LoadedConfig) -> "Iterable[Find
         if config.sink is not None:
             publisher = publisher_for(spark, config.sink, base_dir=base_dir, run_id=new_run_id(), work_root=work_root)
             publisher.check(config.source)
+            if publisher.published() is not None:
+                yield Finding(
+                    level="warning",
+                    path="sink",
+                    message="a release stands at the target: whoever keeps it can compare it with the next one",
+                    fix="publish no second release of the same persons unless that is acceptable",
+                )
     except RequestError as error:
         yield Finding(level="error", path=error.where or "sink", message=error.message, fix=error.fix)
 

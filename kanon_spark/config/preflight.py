@@ -256,7 +256,7 @@ def _value_findings(counts: "Row", source: "DataFrame", config: Config) -> Itera
             yield Finding(
                 "error",
                 f"{_QIS}.{name}",
-                f"the column has about {counts[f'qi_{index}']:,} distinct values; at most {DOMAIN_LIMIT:,} are possible",
+                f"the column has about {counts[f'qi_{index}']:,} distinct values, more than {DOMAIN_LIMIT:,}",
                 "set min_level, so that values are generalized from the start, or round them in the source",
                 DataError.exit_code,
             )

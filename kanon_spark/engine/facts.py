@@ -116,6 +116,16 @@ def failed_manifest(ctx: RunContext, loaded: LoadedConfig, error: KanonError) ->
     }
 
 
+def previous_release_warnings(previous: Mapping[str, Any] | None, content_hash: str) -> list[str]:
+    """What there is to say when a release of other data already stands at the target."""
+    if previous is None or previous.get("content_hash") == content_hash:
+        return []
+    return [
+        "Another release stood at the target and is replaced. Whoever kept it can compare the two: each is k-anonymous, "
+        "the pair need not be. `schedule.repeat: incremental` (not yet) is meant for tables that grow."
+    ]
+
+
 def versions(ctx: RunContext) -> dict[str, str]:
     """Versions of everything that could change a result."""
     found = {"kanon_spark": __version__, "python": platform.python_version(), "spark": ctx.spark.version}

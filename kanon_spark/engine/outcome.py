@@ -1,5 +1,6 @@
 """Writing down how a run ended: manifest and report of a release, or why there is none."""
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,32 @@ def write_reports(loaded: LoadedConfig, manifest: dict[str, Any], *, spark: "Spa
         store = store_for(spark, failure)
         if store.exists(failure):
             store.delete(failure)
+
+
+def read_reports(files: Mapping[str, str | None], *, spark: "SparkSession") -> dict[str, str | None]:
+    """Manifest and report as they stand (None where there is none), for the case that the new release is undone."""
+    found: dict[str, str | None] = {}
+    for path in filter(None, (files["manifest"], files["report"])):
+        try:
+            found[path] = store_for(spark, path).read_text(path)
+        except FileNotFoundError:
+            found[path] = None
+        except (OSError, ValueError) as error:
+            logger.warning("%s cannot be read (%s); it would not be put back", path, type(error).__name__)
+    return found
+
+
+def restore_reports(standing: Mapping[str, str | None], *, spark: "SparkSession") -> None:
+    """Put back what `read_reports` has read: the documents must speak of the release that stands."""
+    for path, text in standing.items():
+        store = store_for(spark, path)
+        try:
+            if text is None:
+                store.delete(path)
+            else:
+                store.write_text(path, text, private=True)
+        except OSError as error:
+            logger.warning("%s could not be put back (%s)", path, type(error).__name__)
 
 
 def write_failure(loaded: LoadedConfig, manifest: dict[str, Any], *, spark: "SparkSession") -> None:

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.roles import Roles, assign_roles
 from kanon_spark.engine.evidence import make_evidence
-from kanon_spark.engine.facts import failed_manifest, make_manifest, sample_rows
-from kanon_spark.engine.outcome import write_failure, write_reports
+from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
+from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
-from kanon_spark.engine.refuse import refuse_errors
+from kanon_spark.engine.refuse import as_known, refuse_errors
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.session import get_spark
 from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, solve_in_one_process, solve_over_blocks
@@ -21,7 +22,7 @@ from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.unpublished import UnpublishedRelease
 from kanon_spark.engine.verification import save_recoding_facts
 from kanon_spark.errors import (
-    KanonError,
+    InternalError,
     RequestError,
     SourceChangedError,
     SuppressionError,
@@ -67,9 +68,12 @@ def run(
         # PySpark logs failing queries with their literals and values before anyone can catch the error.
         with quiet_query_errors():
             return job.run(table)
-    except KanonError as error:
-        write_failure(loaded, failed_manifest(job.ctx, loaded, error), spark=session)
-        raise
+    except Exception as error:
+        known = as_known(error, run_id=job.ctx.run_id)
+        write_failure(loaded, failed_manifest(job.ctx, loaded, known), spark=session)
+        if isinstance(known, InternalError):
+            raise
+        raise known from None
 
 
 @dataclass
@@ -237,7 +241,8 @@ class _Job:
         row = found.first()
         assert row is not None
         allowed = self.config.privacy.max_suppression
-        if row["rows"] > allowed * signatures.rows:
+        # As the decimal text says: 0.29 of 100 rows are 29, though 0.29 * 100 is less in binary.
+        if row["rows"] > Decimal(repr(allowed)) * signatures.rows:
             raise SuppressionError(
                 f"{row['rows']} of {signatures.rows} rows would have to be suppressed, more than the share of "
                 f"{allowed:g} that is allowed; nothing was published",
@@ -326,17 +331,21 @@ class _Job:
             metrics=metrics,
             samples=samples,
         )
+        manifest["warnings"] = previous_release_warnings(publisher.published(), verdict.content_hash)
         if opened.lock is not None:
             opened.lock.assert_held()
+        standing = read_reports(manifest["files"], spark=ctx.spark)
         try:
             with ctx.stage("publish"):
-                publisher.swap({"k": config.privacy.k, "rows": verdict.rows, "method": manifest["method"]})
+                facts = {"k": config.privacy.k, "rows": verdict.rows, "method": manifest["method"]}
+                publisher.swap({**facts, "content_hash": verdict.content_hash})
             with ctx.stage("report"):
                 manifest["seconds"] = {"total": time.perf_counter() - self.clock, "stages": dict(ctx.seconds)}
                 manifest["finished"] = datetime.now(UTC).isoformat()
                 write_reports(self.loaded, manifest, spark=ctx.spark)
         except BaseException:
             publisher.undo()
+            restore_reports(standing, spark=ctx.spark)
             raise
         publisher.finish()
         schema = self._published_schema(opened)

@@ -21,6 +21,9 @@ class UnpublishedRelease:
     def check_schema(self, schema: "StructType") -> None:
         """Parquet holds every type."""
 
+    def published(self) -> None:
+        """Nothing stands anywhere yet."""
+
     def write(self, table: "DataFrame") -> None:
         """Write the table into the work directory."""
         table.write.mode("errorifexists").parquet(self._path)

@@ -14,8 +14,8 @@ from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first, total
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
-# Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond which
-# that would be spread too thinly to be worth its time.
+# Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond
+# which that would be spread too thinly to be worth its time.
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 20_000.0, "high": 1_000_000.0}
 _MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 5e8, "high": np.inf}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}

@@ -119,7 +119,8 @@ def _distinct(source: "DataFrame", request: DomainRequest) -> "DataFrame":
 
 
 def _beyond_doubles(where: "Column") -> "Column":
-    """Orders longs and decimals that share one double (beyond 2^53), by their digits: a range must be true of them too."""
+    """Orders longs and decimals that share one double (beyond 2^53) by their digits, or their ranges would be
+    untrue."""
     from pyspark.sql import functions as F
 
     text = F.col("ident").cast("string")

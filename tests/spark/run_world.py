@@ -1,4 +1,5 @@
-"""Whole runs in a folder of their own: make a job, run it, look at what stands where, and judge the release by own means."""
+"""Whole runs in a folder of their own: make a job, run it, look at what stands where, judge the release by own
+means."""
 
 import json
 import re
@@ -117,7 +118,7 @@ def multiset(table: "DataFrame") -> Counter[Row]:
 
 
 def smallest_class(table: "DataFrame", qis: Sequence[str]) -> int:
-    """pycanon's opinion of a release. Null is a value like any other, so it is spelt out for pandas."""
+    """What pycanon says of a release. Null is a value like any other, so it is spelt out for pandas."""
     from pycanon import anonymity
 
     # Plain names: pycanon builds queries from them.

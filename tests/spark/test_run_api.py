@@ -37,7 +37,8 @@ def test_a_dataframe_in_and_a_release_out(
     assert release.metrics["gcp"] >= 0, "what is handed out is a copy"
     assert release.manifest["outcome"] == "released"
     assert release.manifest["seconds"]["total"] > 0
-    assert set(release.manifest["seconds"]["stages"]) == {stage for stage, _ in stages}
+    # The manifest is written in the last stage, so that it cannot tell how long that took.
+    assert set(release.manifest["seconds"]["stages"]) == {stage for stage, _ in stages} - {"report"}
     assert release.recoding.entries.count() == 14
     assert ((tmp_path / ".kanon").stat().st_mode & 0o777) == 0o700
 

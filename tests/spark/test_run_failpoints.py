@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,20 +37,20 @@ def reports(world: World) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in world.manifest.parent.iterdir() if "failed" not in path.name}
 
 
-def test_every_stage_occurs(world: World) -> None:
+def test_every_stage_occurs(spark: "SparkSession", world: World, tmp_path: Path) -> None:
     """The list of failpoints below is complete: one way of working or the other goes through every stage."""
     found = set()
+    table = spark.read.parquet(str(world.folder / "data" / "table"))
+    world = World(spark, tmp_path)  # runs without a target keep their recoding while the process lives
     for way, execution in WAYS.items():
-        world.run(world.job(QIS, k=2, name=way, sink=None, report=None, execution=execution))
+        world.run(world.job(QIS, k=2, name=way, sink=None, report=None, execution=execution), table)
         found |= set(world.stages)
         assert not (ONLY_BLOCKS if way == "one process" else ONLY_ONE_PROCESS) & set(world.stages)
     assert found == set(STAGES)
 
 
 @pytest.mark.parametrize(("point", "way"), POINTS)
-def test_a_failure_leaves_the_old_release(
-    world: World, monkeypatch: pytest.MonkeyPatch, point: str, way: str
-) -> None:
+def test_a_failure_leaves_the_old_release(world: World, monkeypatch: pytest.MonkeyPatch, point: str, way: str) -> None:
     before, told = world.released(), reports(world)
     monkeypatch.setenv("KANON_FAIL_AT", point)
     with pytest.raises(InternalError, match=f"failpoint '{point}'"):

@@ -61,7 +61,11 @@ def test_max_level_drops_what_would_need_more(spark: "SparkSession", world: Worl
 
     # Fewer than k rows of * would stand out, so they are dropped after all.
     few = world.job(
-        qis, name="few", sink={"path": "out/star"}, privacy={"max_suppression": 0.25}, output={"suppressed_rows": "star"}
+        qis,
+        name="few",
+        sink={"path": "out/star"},
+        privacy={"max_suppression": 0.25},
+        output={"suppressed_rows": "star"},
     )
     assert world.run(few, ages(spark, LONERS[:-1])).table.count() == 10
 
@@ -95,9 +99,10 @@ def test_levels_and_weights(spark: "SparkSession", world: World) -> None:
     # Everything would be 2-anonymous as it is, but nothing below the level asked for is published.
     assert {row["age"] for row in found.values()} == {"[20, 29]", "[30, 39]"}
     assert {row["job"] for row in found.values()} == {"medical", "office"}
-    assert all(row["zip"].startswith(zip_[:2]) and zip_ != row["zip"] for row, (_, _, zip_, _) in zip(
-        (found[n] for n in range(48)), rows, strict=True
-    ))
+    assert all(
+        row["zip"].startswith(zip_[:2]) and zip_ != row["zip"]
+        for row, (_, _, zip_, _) in zip((found[n] for n in range(48)), rows, strict=True)
+    )
 
     # Two ages by two jobs, one row each: one QI must give. The weight says which.
     four = spark.createDataFrame([(a, b) for a in (20, 90) for b in ("x", "y")], "age int, job string")

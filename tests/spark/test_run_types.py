@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 K = 4
 ROWS = 150
 SCHEMA = (
-    "row int, `a.b` string, `zip-code` string, `with space` double, `größe` int, `tick``et` decimal(10,2), `日付` date, "
-    "seen timestamp, flag boolean, tiny tinyint, small smallint, big bigint, `real` float, none string, "
+    "row
+    int, `a.b` string, `zip-code` string, `with space` double, `größe` int, `tick``et` decimal(10,2), `日付` date, " "seen timestamp, flag boolean, tiny tinyint, small smallint, big bigint, `real` float, none string, "
     "extra map<string,int>, `kept.too` array<double>"
 )
 NAMES = [

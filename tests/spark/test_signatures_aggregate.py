@@ -3,6 +3,7 @@
 import datetime
 import math
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -106,37 +107,49 @@ def one_form(value: object) -> object:
     return value
 
 
-def test_signatures_are_what_a_counter_counts(spark: SparkSession, tmp_path: Path) -> None:
-    rows = nasty_rows()
-    source = spark.createDataFrame(rows, SCHEMA).repartition(3)
-    ctx, encoding = encode(spark, source, NAMES, tmp_path)
-    found = aggregate(ctx, source, encoding, unit=None, kept=["kept.one"], path=str(tmp_path / "signatures"))
+@dataclass(frozen=True)
+class Nasty:
+    """The nasty table, aggregated once for all tests of this file."""
+
+    ctx: RunContext
+    source: DataFrame
+    encoding: Encoding
+    found: Signatures
+
+
+@pytest.fixture(scope="module")
+def nasty(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nasty:
+    folder = tmp_path_factory.mktemp("nasty")
+    source = spark.createDataFrame(nasty_rows(), SCHEMA).repartition(3)
+    ctx, encoding = encode(spark, source, NAMES, folder)
+    found = aggregate(ctx, source, encoding, unit=None, kept=["kept.one"], path=str(folder / "signatures"))
+    return Nasty(ctx, source, encoding, found)
+
+
+def test_signatures_are_what_a_counter_counts(nasty: Nasty) -> None:
+    rows, found = nasty_rows(), nasty.found
     expected = Counter(tuple(one_form(value) for value in row[:13]) for row in rows)
     table = decoded(found)
     assert {key: row["rows"] for key, row in table.items()} == expected
     assert {key: row["persons"] for key, row in table.items()} == expected
     assert (found.count, found.rows, found.persons) == (len(expected), len(rows), len(rows))
     assert len({row["h"] for row in table.values()}) == len(expected)
-    assert found.table.columns == [*encoding.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo"]
-    for mask, column in zip(found.present, encoding.codebook.columns, strict=True):
+    assert found.table.columns == [*found.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo"]
+    for mask, column in zip(found.present, found.codebook.columns, strict=True):
         assert mask.all()
         assert len(mask) == column.tree.leaves
-    assert ctx.seconds.keys() == {"domains", "signatures"}
+    assert nasty.ctx.seconds.keys() == {"domains", "signatures"}
 
 
-def test_rows_find_their_signature_and_the_source_its_fingerprint(spark: SparkSession, tmp_path: Path) -> None:
-    rows = nasty_rows()
-    source = spark.createDataFrame(rows, SCHEMA)
-    ctx, encoding = encode(spark, source, NAMES, tmp_path)
-    found = aggregate(ctx, source, encoding, unit=None, kept=["kept.one"], path=str(tmp_path / "signatures"))
+def test_rows_find_their_signature_and_the_source_its_fingerprint(nasty: Nasty) -> None:
+    source, encoding, found = nasty.source, nasty.encoding, nasty.found
     with_h = encoding.with_identity(source, name="_kanon_h")
     assert with_h.columns == [*source.columns, "_kanon_h"]
     counted = with_h.groupBy("_kanon_h").count().toDF("h", "rows")
     assert_df_equality(counted, found.table.select("h", "rows"), ignore_row_order=True, ignore_nullable=True)
     assert encoding.source_hash(source.repartition(5), ["kept.one"]) == found.source_hash
-    changed = source.withColumn(
-        "kept.one", F.when(F.col("`kept.one`") == "kept 0", "new").otherwise(F.col("`kept.one`"))
-    )
+    kept = F.col("`kept.one`")
+    changed = source.withColumn("kept.one", F.when(kept == "kept 0", "new").otherwise(kept))
     assert encoding.source_hash(changed, ["kept.one"]) != found.source_hash
 
 
@@ -320,11 +333,15 @@ def test_a_hash_collision_moves_on_to_the_next_seed(
     assert {key[0]: row["rows"] for key, row in decoded(found).items()} == {"a": 1, "b": 2}
 
 
-def test_a_wide_domain_is_marked_without_bitmaps(spark: SparkSession, tmp_path: Path) -> None:
-    source = spark.range(40_000).toDF("n")
-    ctx, encoding = encode(spark, source, ["n"], tmp_path)
+def test_a_wide_domain_is_marked_without_bitmaps(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kanon_spark.signatures.aggregate.BITMAP_BITS", 64)
+    source = spark.range(100).selectExpr("id AS n", "id % 3 AS x")
+    ctx, encoding = encode(spark, source, ["n", "x"], tmp_path)
     found = aggregate(ctx, source.where("n % 2 = 0"), encoding, unit=None, kept=[], path=str(tmp_path / "signatures"))
-    assert found.present[0].nonzero()[0].tolist() == list(range(0, 40_000, 2))
+    assert found.present[0].nonzero()[0].tolist() == list(range(0, 100, 2))
+    assert found.present[1].all()
 
 
 def test_values_of_the_data_never_stand_in_a_plan(
