@@ -121,7 +121,7 @@ def previous_release_warnings(previous: Mapping[str, Any] | None, content_hash: 
     if previous is None or previous.get("content_hash") == content_hash:
         return []
     return [
-        "Another release stood at the target and is replaced. Whoever kept it can compare the two: each is k-anonymous, "
+        "Another release stood at the target and is replaced. Whoever kept it can compare both: each is k-anonymous, "
         "the pair need not be. `schedule.repeat: incremental` (not yet) is meant for tables that grow."
     ]
 

@@ -20,15 +20,16 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 FREE = -1
+TIE_ORDERS = range(4)
 
 
-def close_cheapest_first(problem: Problem, *, stop: float = np.inf, reverse_ties: bool = False) -> Ints:
+def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 0) -> Ints:
     """Class of each signature, FREE for those that no group of cost below `stop` could take.
 
     Args:
         problem: What to solve.
         stop: Only groups of cost strictly below it are closed.
-        reverse_ties: Take the larger of equally dear groups first instead of the smaller: another order worth trying.
+        ties: Which of the `TIE_ORDERS` decides among equally dear groups.
     """
     forest = problem.forest
     class_of = np.full(problem.size, FREE, dtype=np.int32)
@@ -45,7 +46,7 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, reverse_ties
         while not groups.complete:
             ceiling = (max(below, 0.0) + ceiling) / 2
             groups = list_groups(problem, free, above=below, upto=ceiling)
-        order = closing_order(groups, reverse_ties=reverse_ties)
+        order = closing_order(groups, ties=ties)
         classes = _close(order, groups.offset, groups.members, problem.persons, problem.k, class_of, classes)
         free = free[class_of[free] == FREE]
         below = ceiling
@@ -53,10 +54,16 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, reverse_ties
     return class_of
 
 
-def closing_order(groups: Groups, *, reverse_ties: bool = False) -> Longs:
-    """The rule that decides ties, the same everywhere: cost, then members, then the order of codes (as listed)."""
+def closing_order(groups: Groups, *, ties: int = 0) -> Longs:
+    """The rule that decides ties, the same everywhere: cost, then members, then the order of codes (as listed).
+
+    Orders 1 and 3 take the larger group first, orders 2 and 3 go through the codes backwards.
+    """
     size = np.diff(groups.offset)
-    return np.lexsort((-size if reverse_ties else size, np.round(groups.cost, 9))).astype(np.int64)
+    listed = np.arange(groups.count)
+    by_size = -size if ties & 1 else size
+    by_code = -listed if ties & 2 else listed
+    return np.lexsort((by_code, by_size, np.round(groups.cost, 9))).astype(np.int64)
 
 
 def dearest_cost(forest: Forest) -> float:

@@ -22,7 +22,7 @@ Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 # Classes per neighbourhood (least, most) and jittered orders per round. Large k has few, large classes: smaller bites.
-_SMALL_K = (10, 50, 16)
+_SMALL_K = (8, 40, 14)
 _LARGE_K = (8, 30, 8)
 
 

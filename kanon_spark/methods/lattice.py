@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first, total_loss
+from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, total_loss
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -32,12 +32,10 @@ class Lattice:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
         problem = piece.problem
         whole = np.isinf(piece.stop)
-        class_of = self._greedy(piece, reverse_ties=False)
+        # Ties swing the result by up to a percent. Where the time is there, try several orders and keep the best.
         refine = piece.whole_size <= _MOST_SIGNATURES[self.effort]
-        if refine:
-            # Ties swing the result by up to a percent: try them the other way round too, and keep the better.
-            other = self._greedy(piece, reverse_ties=True)
-            class_of = min(class_of, other, key=lambda found: _worth(piece, found))
+        found = [self._greedy(piece, ties=ties) for ties in (TIE_ORDERS if refine else TIE_ORDERS[:1])]
+        class_of = min(found, key=lambda each: _worth(piece, each))
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
         if refine:
             whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
@@ -47,9 +45,9 @@ class Lattice:
         return Solution(class_of, bound)
 
     @staticmethod
-    def _greedy(piece: Piece, *, reverse_ties: bool) -> NDArray[np.int32]:
+    def _greedy(piece: Piece, *, ties: int) -> NDArray[np.int32]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached."""
-        class_of = close_cheapest_first(piece.problem, stop=piece.stop, reverse_ties=reverse_ties)
+        class_of = close_cheapest_first(piece.problem, stop=piece.stop, ties=ties)
         return attach_rest(piece.problem, class_of) if np.isinf(piece.stop) else class_of
 
 

@@ -119,8 +119,7 @@ def _distinct(source: "DataFrame", request: DomainRequest) -> "DataFrame":
 
 
 def _beyond_doubles(where: "Column") -> "Column":
-    """Orders longs and decimals that share one double (beyond 2^53) by their digits, or their ranges would be
-    untrue."""
+    """Orders longs and decimals that share one double (beyond 2^53) by their digits, so that ranges are true."""
     from pyspark.sql import functions as F
 
     text = F.col("ident").cast("string")

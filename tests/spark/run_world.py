@@ -1,5 +1,4 @@
-"""Whole runs in a folder of their own: make a job, run it, look at what stands where, judge the release by own
-means."""
+"""Whole runs in a folder of their own: make a job, run it, look at what stands where, and judge the release."""
 
 import json
 import re

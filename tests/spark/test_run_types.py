@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 K = 4
 ROWS = 150
 SCHEMA = (
-    "row
-    int, `a.b` string, `zip-code` string, `with space` double, `größe` int, `tick``et` decimal(10,2), `日付` date, " "seen timestamp, flag boolean, tiny tinyint, small smallint, big bigint, `real` float, none string, "
-    "extra map<string,int>, `kept.too` array<double>"
+    "row int, `a.b` string, `zip-code` string, `with space` double, `größe` int, `tick``et` decimal(10,2), "
+    "`日付` date, seen timestamp, flag boolean, tiny tinyint, small smallint, big bigint, `real` float, "
+    "none string, extra map<string,int>, `kept.too` array<double>"
 )
 NAMES = [
     "a.b", "zip-code", "with space", "größe", "tick`et", "日付", "seen", "flag", "tiny", "small", "big", "real", "none",
@@ -85,7 +85,7 @@ def world(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, sourc
 
 @pytest.fixture(scope="module")
 def plain(world: World) -> "Iterator[Release]":
-    """Without any hierarchy. (Thirteen QIs and 150 rows: most cells become wide, which is what is wanted here.)"""
+    """Without any hierarchy. With thirteen QIs and 150 rows most cells become wide, which is what is wanted here."""
     yield world.run(world.job(NAMES, k=K, name="plain", sink={"path": "out/plain"}, method={"effort": "fast"}))
 
 

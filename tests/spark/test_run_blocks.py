@@ -1,0 +1,195 @@
+"""Solving over blocks: the classes of one process, whatever the block size and the skew."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+from run_world import World, smallest_class
+from solve_world import AGES, Signatures, classes_of, codebook, turn_of
+
+from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
+from kanon_spark.engine import reopen
+from kanon_spark.engine.solving import FACTORS, REST_LIMIT, Solved, solve_over_blocks
+from kanon_spark.engine.stages import RunContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Solve = Callable[..., tuple[pd.DataFrame, Solved]]
+
+
+@pytest.fixture
+def solve(spark: "SparkSession", tmp_path: Path) -> Solve:
+    """Over blocks: the entries, after checks that hold for every table."""
+    ctx = RunContext(spark)
+    calls: list[int] = []
+
+    def over_blocks(given: Signatures, *, block_size: int, rest_limit: int = REST_LIMIT) -> tuple[pd.DataFrame, Solved]:
+        calls.append(block_size)
+        solved = solve_over_blocks(
+            ctx,
+            given.solver,
+            spark.createDataFrame(given.frame.sample(frac=1.0, random_state=1)),
+            count=len(given.frame),
+            block_size=block_size,
+            folder=lambda what: str(tmp_path / f"{len(calls)}_{what}"),
+            bound="auto",
+            rest_limit=rest_limit,
+        )
+        entries = solved.entries.toPandas()
+        kept = ["h", "rows", "persons", "g_hi", "g_lo", *given.solver.codebook.layout.names()]
+        pd.testing.assert_frame_equal(
+            entries[kept].sort_values("h").reset_index(drop=True), given.frame[kept].sort_values("h"), check_like=True
+        )
+        persons = entries[entries["class_id"] >= 0].groupby("class_id")["persons"].sum()
+        assert (persons >= given.solver.k).all()
+        assert solved.cuts[0]["largest"] <= block_size
+        return entries, solved
+
+    return over_blocks
+
+
+@pytest.mark.parametrize(("seed", "block_size"), [(1, 60), (2, 13), (3, 1)])
+def test_classes_below_the_crossing_loss_are_those_of_one_process(solve: Solve, seed: int, block_size: int) -> None:
+    given = Signatures.random(seed, size=300, k=4)
+    entries, solved = solve(given, block_size=block_size)
+    assert solved.blocks > 1
+    whole, losses, rest = given.greedy()
+    found = classes_of(entries)
+    first_round = {members for key, members in found.items() if turn_of(key) == 0}
+    reopened = {members for key, members in found.items() if turn_of(key) == 2}
+    assert first_round <= whole
+    # Whatever is cheaper than every cut has been closed in the first round, or opened again for the last few.
+    below = min(float(loss) for loss in solved.cuts[0]["crossing"]) - 1e-6
+    again = frozenset().union(*reopened)
+    assert {members for members in whole if losses[members] < below and not members & again} <= first_round
+    assert (entries["class_id"] >= 0).all()
+    one = given.solver.solve(given.frame)
+    if not rest:
+        assert set(found.values()) == whole
+        assert given.loss(entries) == pytest.approx(given.loss(one))
+    else:
+        # The last few find their class among fewer, at most a little dearer.
+        assert given.loss(entries) <= given.loss(one) * 1.01
+
+
+def test_the_rest_may_need_several_rounds(solve: Solve) -> None:
+    given = Signatures.random(5, size=300, k=6)
+    entries, solved = solve(given, block_size=20, rest_limit=5)
+    assert 1 < solved.rounds <= len(FACTORS)
+    assert len(solved.cuts) == solved.rounds
+    assert (entries["class_id"] >= 0).all()
+    assert {turn_of(key) for key in classes_of(entries)} >= {0, 1}
+    assert given.loss(entries) <= given.loss(given.solver.solve(given.frame)) * 1.15
+    whole, _, _ = given.greedy()
+    assert {members for key, members in classes_of(entries).items() if turn_of(key) == 0} <= whole
+
+
+def skewed(share: float) -> Signatures:
+    """One signature holds almost all rows."""
+    book = codebook()
+    rng = np.random.default_rng(9)
+    codes = np.unique(np.stack([rng.integers(0, c.tree.leaves, 60) for c in book.columns], axis=1), axis=0)
+    rows = np.ones(len(codes), np.int64)
+    rows[7] = int(len(codes) * share / (1 - share))
+    return Signatures.of(codes, rows, rows, book, k=3)
+
+
+def one_value(size: int) -> Signatures:
+    """All signatures share one age: it cannot be cut there."""
+    book = codebook()
+    rng = np.random.default_rng(4)
+    codes = np.unique(np.stack([rng.integers(0, c.tree.leaves, size) for c in book.columns], axis=1), axis=0)
+    codes[: int(0.9 * len(codes)), 0] = 7
+    codes = np.unique(codes, axis=0)
+    ones = np.ones(len(codes), np.int64)
+    return Signatures.of(codes, ones, ones, book, k=3)
+
+
+def one_signature() -> Signatures:
+    ten = np.array([10])
+    return Signatures.of(np.array([[3, 5, 1]]), ten, ten, codebook(), k=3)
+
+
+def undersized() -> Signatures:
+    """Every signature is one row; k is almost all of them: no block can close anything."""
+    book = codebook()
+    codes = np.unique(np.stack([np.arange(12) * 3, np.arange(12) * 2, np.arange(12) % 6], axis=1), axis=0)
+    ones = np.ones(len(codes), np.int64)
+    return Signatures.of(codes, ones, ones, book, k=11)
+
+
+@pytest.mark.parametrize(
+    ("given", "block_size"),
+    [(skewed(0.9), 10), (one_value(80), 4), (one_signature(), 1), (undersized(), 2)],
+    ids=["one signature with nine of ten rows", "one value in nine of ten", "one signature", "all undersized"],
+)
+def test_any_skew(solve: Solve, given: Signatures, block_size: int) -> None:
+    entries, _ = solve(given, block_size=block_size)
+    assert (entries["class_id"] >= 0).all()
+    assert given.loss(entries) <= given.loss(given.solver.solve(given.frame)) * 1.02 + 1e-9
+
+
+def leftover(*, max_level: int | None = None) -> Signatures:
+    """Two far corners, each a block with a class of its own, and one person left over near the second."""
+    book = codebook(max_level=max_level)
+    codes = np.array([[0, 0, 0], [1, 0, 0], [AGES - 1, 20, 5], [AGES - 2, 20, 5], [AGES - 12, 20, 5]])
+    counts = np.array([2, 2, 2, 2, 1])
+    return Signatures.of(codes, counts, counts, book, k=4)
+
+
+def test_the_last_few_join_a_closed_class(solve: Solve, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = leftover()
+    entries, _ = solve(given, block_size=2)
+    assert sorted(map(sorted, classes_of(entries).values())) == [[0, 1], [2, 3, 4]]
+    assert given.loss(entries) == pytest.approx(given.loss(given.solver.solve(given.frame)))
+
+    # Where the hierarchy forbids the only label they could share, they stay out and nothing else changes.
+    entries, _ = solve(leftover(max_level=1), block_size=2)
+    assert sorted(map(sorted, classes_of(entries).values())) == [[0, 1], [2, 3]]
+
+    # More than may look for a class stay out too.
+    monkeypatch.setattr(reopen, "REOPEN_LIMIT", 0)
+    entries, _ = solve(given, block_size=2)
+    assert sorted(map(sorted, classes_of(entries).values())) == [[0, 1], [2, 3]]
+
+
+def test_all_rows_equal_through_a_whole_run(spark: "SparkSession", tmp_path: Path) -> None:
+    table = spark.createDataFrame([(33, "nurse", n) for n in range(30)], "age int, job string, n int")
+    world = World(spark, tmp_path)
+    for local_limit in (None, 0):
+        execution = {"local_limit": local_limit, "block_size": 1}
+        release = world.run(world.job(["age", "job"], k=30, sink=None, execution=execution), table)
+        assert {(row["age"], row["job"]) for row in release.table.collect()} == {("33", "nurse")}
+        assert smallest_class(release.table, ["age", "job"]) == 30
+        assert release.metrics["gcp"] == 0
+
+
+@pytest.mark.parametrize("with_sets", [False, True])
+def test_workers_close_what_one_process_closes(with_sets: bool) -> None:
+    """The same without Spark, over many tables and block sizes: what a worker does with a bin of blocks."""
+    closed_anything = 0
+    for seed in range(25):
+        given = Signatures.random(seed, size=150, k=3, with_sets=with_sets)
+        solver = given.solver
+        codes = solver.codes(given.frame)
+
+        def count(cuts: Cuts, request: CellRequest, codes: np.ndarray = codes) -> Cells:
+            return count_cells(codes, cuts.assign(codes), request, cuts.forest)
+
+        cuts = cut_blocks(solver.forest, signatures=len(codes), block_size=1 + seed * 3, count=count)
+        entries = solver.solve_bin(given.frame, cuts, factor=1.0, turn=0)
+        assert sorted(entries["h"]) == sorted(given.frame["h"])
+        assert (entries["open"] == (entries["class_id"] < 0)).all()
+        whole, losses, _ = given.greedy()
+        found = set(classes_of(entries).values())
+        block_of = dict(zip(given.frame["h"], cuts.assign(codes), strict=True))
+        cheap = {
+            members for members in whole if losses[members] < cuts.blocks[block_of[next(iter(members))]].crossing - 1e-9
+        }
+        assert found == cheap
+        closed_anything += len(found)
+    assert closed_anything > 100
