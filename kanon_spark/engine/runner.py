@@ -28,6 +28,7 @@ from kanon_spark.errors import (
     SuppressionError,
     TooFewPersonsError,
 )
+from kanon_spark.io.files import local_size
 from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
     from kanon_spark.verify.facts import Verdict
+
+
+BRIEF_BYTES = 64_000_000  # a source file up to this size is anonymized in seconds
 
 
 def run(
@@ -62,7 +66,7 @@ def run(
     Raises:
         KanonError: Nothing was published, the previous release stands as it was, and nothing raw is left behind.
     """
-    session = spark or (table.sparkSession if table is not None else get_spark(f"kanon {loaded.config.name}"))
+    session = spark or (table.sparkSession if table is not None else _own_session(loaded))
     job = _Job(RunContext(session, listeners=list(listeners)), loaded)
     try:
         # PySpark logs failing queries with their literals and values before anyone can catch the error.
@@ -74,6 +78,12 @@ def run(
         if isinstance(known, InternalError):
             raise
         raise known from None
+
+
+def _own_session(loaded: LoadedConfig) -> "SparkSession":
+    source = loaded.config.source
+    size = local_size(loaded.resolve(source.path)) if source is not None and source.path is not None else None
+    return get_spark(f"kanon {loaded.config.name}", brief=size is not None and size <= BRIEF_BYTES)
 
 
 @dataclass

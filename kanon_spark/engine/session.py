@@ -27,8 +27,15 @@ LOCAL: dict[str, str] = {
 }
 
 
-def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None) -> "SparkSession":
-    """The active session (a notebook's, spark-submit's), else a local one. Settings our plans rely on are set on it."""
+def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None, brief: bool = False) -> "SparkSession":
+    """The active session (a notebook's, spark-submit's), else a local one. Settings our plans rely on are set on it.
+
+    Args:
+        app: Name of a session that has to be started.
+        extra: Spark settings of such a session.
+        brief: The work is over in seconds: a JVM that is started for it compiles quickly instead of thoroughly. The
+            optimizing compiler would take half of all CPU time and never earn it back.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -43,8 +50,10 @@ def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None) -> 
             _require_java()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-            for key, value in {**LOCAL, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}"}.items():
+            options = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+            if brief:
+                options += " -XX:TieredStopAtLevel=1"
+            for key, value in {**LOCAL, "spark.driver.extraJavaOptions": options}.items():
                 builder = builder.config(key, value)
         for key, value in (extra or {}).items():
             builder = builder.config(key, value)

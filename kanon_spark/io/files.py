@@ -167,3 +167,13 @@ def store_for(spark: "SparkSession", path: str) -> FileStore:
     # The default decides for paths without a scheme, and on Spark Connect it also says whether files are within reach.
     default = default_scheme(spark)
     return LocalStore() if (scheme_of(path) or default) == "file" else HadoopStore(spark, path)
+
+
+def local_size(path: str) -> int | None:
+    """Bytes of a local file or folder; None where it is not local or not there."""
+    if scheme_of(path) not in {"", "file"}:
+        return None
+    place = Path(local_part(path))
+    if place.is_file():
+        return place.stat().st_size
+    return sum(each.stat().st_size for each in place.rglob("*") if each.is_file()) if place.is_dir() else None

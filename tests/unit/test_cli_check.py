@@ -55,6 +55,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         return SimpleNamespace(table="frame")
 
     class Publisher:
+        def published(self) -> None:
+            """Nothing stands at the target."""
+
         def check(self, source: Any) -> None:
             if seen.target is not None:
                 raise seen.target
