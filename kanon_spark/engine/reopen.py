@@ -14,7 +14,9 @@ from kanon_spark.kernels.lattice import joined_cost
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REOPEN_LIMIT = 2_000  # signatures that may look for a class; beyond, `max_level` forbids so much that they stay out
+# Signatures that look for a class each, evenly chosen; beyond (rows of persons who count elsewhere can be many), the
+# others join one of the classes that these have found.
+REOPEN_LIMIT = 2_000
 
 
 def reopen_for_the_rest(
@@ -28,14 +30,13 @@ def reopen_for_the_rest(
     from pyspark.sql import functions as F
 
     left = entries[entries["open"]].reset_index(drop=True)
-    if len(left) > REOPEN_LIMIT:
-        return entries, closed
+    asking = left.iloc[:: -(-len(left) // REOPEN_LIMIT)]
     outs = solver.codebook.node_layout.names("out")
     parts = [part.select("class_id", *outs, "rows") for part in closed]
     classes = (
         reduce(lambda one, two: one.unionByName(two), parts).groupBy("class_id", *outs).agg(F.sum("rows").alias("rows"))
     )
-    codes, rows = solver.codes(left), left["rows"].to_numpy(np.int64)
+    codes, rows = solver.codes(asking), asking["rows"].to_numpy(np.int64)
 
     def cheapest(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:

@@ -124,6 +124,13 @@ def total_loss(problem: Problem, class_of: Ints, *, suppressed: float) -> float:
     return float((class_cost(problem.forest, nodes) * rows)[rows > 0].sum() + left * suppressed)
 
 
+def count_misplaced(problem: Problem, class_of: Ints, bound: Floats) -> int:
+    """Signatures whose class costs more than their bound: only they can be placed better."""
+    nodes, _, _ = class_table(problem, class_of)
+    placed = class_of >= 0
+    return int((class_cost(problem.forest, nodes)[class_of[placed]] > bound[placed] + 1e-9).sum())
+
+
 @njit(cache=True)
 def _close(order, offset, members, persons, k, class_of, classes):  # type: ignore[no-untyped-def]
     for g in order:

@@ -223,15 +223,18 @@ def _polish(  # type: ignore[no-untyped-def]
     for c in range(count):
         for j in range(width):
             cost[c] += loss[nodes[c, j]]
-    placed = np.empty(m, np.int32)
+    placed = np.empty(m, np.int32)  # signatures that might be better placed: neighbourhoods start there
     n_placed = 0
     for s in range(m):
         c = class_of[s]
         if c >= 0:
             link[s] = head[c]
             head[c] = s
-            placed[n_placed] = s
-            n_placed += 1
+            if cost[c] > target[s] + 1e-9:
+                placed[n_placed] = s
+                n_placed += 1
+    if n_placed == 0:
+        return class_of  # every signature already costs the least it can
     free_slots = np.empty(capacity, np.int32)
     n_free = 0
     for c in range(capacity - 1, spare - 1, -1):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, total_loss
+from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, count_misplaced, total_loss
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -39,7 +39,8 @@ class Lattice:
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
         if refine:
             whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
-            work = whole_work * problem.size / max(1, piece.whole_size)
+            misplaced = count_misplaced(problem, class_of, bound)
+            work = whole_work * misplaced / max(1, piece.whole_size)
             class_of = polish(problem, class_of, target=bound, work=work, seed=piece.seed)
             class_of = steal(problem, class_of, upto=1.0)
         return Solution(class_of, bound)

@@ -1,5 +1,9 @@
 """A table as groups of equal tuples, and a fingerprint of them that does not depend on their order.
 
+Tuples are told apart by two 64-bit hashes with different seeds, not by their texts: grouping ten columns of text costs
+several times as much. That two different tuples of a table share both is as good as impossible (one chance in 10^26 for
+a million groups), and the contents are compared by hashes too.
+
 Both sides of the multiset check come through here: the rows that were written, grouped by their QI columns, and the
 recoding's entries, grouped by the tuple each of them publishes. Two sides are equal if the sums over their groups of a
 hash of (tuple, rows, content sums) are equal; no join is needed to see that.
@@ -9,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kanon_spark.io.content import content_hash, hash_sums
+from kanon_spark.io.content import content_hash, hash_sums, null_masks
 from kanon_spark.verify.facts import SUPPRESSED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+TUPLE = ("t1", "t2")
 _COMPARED = ("rows", "g_hi", "g_lo")
 
 
@@ -28,20 +33,22 @@ def tuple_columns(count: int) -> list[str]:
     return [f"pub{index}" for index in range(count)]
 
 
-def with_flags(columns: "Sequence[Column]") -> "list[Column]":
-    """Each column and whether it is null: xxhash64 alone skips nulls and so confuses (null, a) with (a, null)."""
-    return [part for column in columns for part in (column, column.isNull())]
+def tuple_hashes(columns: "Sequence[Column]") -> "list[Column]":
+    """Two independent hashes of a published tuple: `t1`, `t2`."""
+    from pyspark.sql import functions as F
+
+    parts = [*columns, *null_masks(columns)]
+    return [F.xxhash64(F.lit(seed), *parts).alias(name) for seed, name in enumerate(TUPLE, start=1)]
 
 
 def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], unit: str | None = None) -> "DataFrame":
-    """The table grouped by its QI columns: `pub<i>`, `rows`, content sums and, with a unit, `persons`.
+    """The table grouped by its QI columns: `t1`, `t2`, `rows`, content sums and, with a unit, `persons`.
 
     `g_hi` and `g_lo` are sums over the kept columns, `c_hi` and `c_lo` over all. A null unit is a person of its own.
     """
     from pyspark.sql import functions as F
 
-    names = tuple_columns(len(qi))
-    columns = [F.col(quoted(name)).alias(alias) for name, alias in zip(qi, names, strict=True)]
+    columns = tuple_hashes([F.col(quoted(name)) for name in qi])
     columns += [content_hash(table, kept).alias("g"), content_hash(table, table.columns).alias("c")]
     if unit is not None:
         columns.append(F.col(quoted(unit)).alias("unit"))
@@ -57,15 +64,16 @@ def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], un
     if unit is not None:
         nobody = F.count(F.when(F.col("unit").isNull(), 1))
         measures.append((F.count_distinct("unit") + nobody).alias("persons"))
-    return table.select(*columns).groupBy(*names).agg(*measures)
+    return table.select(*columns).groupBy(*TUPLE).agg(*measures)
 
 
 def group_entries(published: "DataFrame", *, width: int) -> "DataFrame":
-    """Entries that carry their published tuple, grouped by it: `pub<i>`, `rows`, `g_hi`, `g_lo`."""
+    """Entries that carry their published tuple, grouped by it: `t1`, `t2`, `rows`, `g_hi`, `g_lo`."""
     from pyspark.sql import functions as F
 
-    sums = [F.sum(name).alias(name) for name in ("rows", "g_hi", "g_lo")]
-    return published.groupBy(*tuple_columns(width)).agg(*sums)
+    sums = [F.sum(name).alias(name) for name in _COMPARED]
+    hashed = published.select(*tuple_hashes([F.col(name) for name in tuple_columns(width)]), *_COMPARED)
+    return hashed.groupBy(*TUPLE).agg(*sums)
 
 
 @dataclass(frozen=True)
@@ -101,16 +109,11 @@ def summarize(groups: "DataFrame", *, width: int, k: int) -> Summary:
     """
     from pyspark.sql import functions as F
 
-    names = tuple_columns(width)
-    columns = [F.col(name) for name in names]
-    starred = F.lit(True)
-    for column in columns:
-        starred = starred & column.cast("string").eqNullSafe(F.lit(SUPPRESSED))
+    star1, star2 = tuple_hashes([F.lit(SUPPRESSED)] * width)
+    starred = (F.col("t1") == star1) & (F.col("t2") == star2)
     counted = "persons" in groups.columns
     whole = "c_hi" in groups.columns
-    part = groups.withColumn("starred", starred).withColumn(
-        "hashed", F.xxhash64(*with_flags(columns), "rows", "g_hi", "g_lo")
-    )
+    part = groups.withColumn("starred", starred).withColumn("hashed", F.xxhash64(*TUPLE, "rows", "g_hi", "g_lo"))
     hashed_hi, hashed_lo = hash_sums(F.col("hashed"))
     measures = [F.count(F.lit(1)).alias("groups"), hashed_hi.alias("hashed_hi"), hashed_lo.alias("hashed_lo")]
     if whole:
@@ -140,13 +143,12 @@ def _combined(found: Iterable[Mapping[str, Any]], name: str) -> str:
     return f"{total % 2**128:032x}"
 
 
-def differing_tuples(left: "DataFrame", right: "DataFrame", *, width: int) -> int:
+def differing_tuples(left: "DataFrame", right: "DataFrame") -> int:
     """How many tuples have other rows or other content on the two sides. Asked only when the fingerprints differ."""
     from pyspark.sql import functions as F
 
-    names = tuple_columns(width)
-    negated = right.select(*names, *[(-F.col(name)).alias(name) for name in _COMPARED])
+    negated = right.select(*TUPLE, *[(-F.col(name)).alias(name) for name in _COMPARED])
     # Each tuple comes at most once per side, so the two cancel exactly or the tuple differs.
-    change = left.select(*names, *_COMPARED).unionByName(negated).groupBy(*names)
+    change = left.select(*TUPLE, *_COMPARED).unionByName(negated).groupBy(*TUPLE)
     sums = change.agg(*[F.sum(name).alias(name) for name in _COMPARED])
     return sums.where(" or ".join(f"{name} <> 0" for name in _COMPARED)).count()

@@ -7,7 +7,7 @@ signatures of his rows, a signature to the tuple that it publishes. He counts on
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kanon_spark.verify.groups import tuple_columns, with_flags
+from kanon_spark.verify.groups import TUPLE, tuple_columns, tuple_hashes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,12 +35,9 @@ def count_persons(pairs: "DataFrame", published: "DataFrame", *, star: bool, wid
     """
     from pyspark.sql import functions as F
 
-    # Two hashes with different beginnings stand for the tuple: 128 bits, so that no two tuples are taken for one.
-    parts = with_flags([F.col(name) for name in tuple_columns(width)])
     tuples = published.select(
         F.col("h").alias("entry_h"),
-        F.xxhash64(*parts).alias("t0"),
-        F.xxhash64(F.lit("kanon"), *parts).alias("t1"),
+        *tuple_hashes([F.col(name) for name in tuple_columns(width)]),
         (F.col("class_id") < 0).alias("suppressed"),
     )
     rows = F.col("rows") if "rows" in pairs.columns else F.lit(1)
@@ -48,10 +45,10 @@ def count_persons(pairs: "DataFrame", published: "DataFrame", *, star: bool, wid
     joined = mine.join(tuples, F.col("h") == F.col("entry_h"), "left")
     if not star:
         joined = joined.where(F.col("suppressed").isNull() | ~F.col("suppressed"))
-    each = joined.groupBy("t0", "t1", "unit").agg(F.sum("rows").alias("rows"))
+    each = joined.groupBy(*TUPLE, "unit").agg(F.sum("rows").alias("rows"))
     weight = F.when(F.col("unit").isNull(), F.col("rows")).otherwise(F.lit(1))
-    groups = each.groupBy("t0", "t1").agg(F.sum(weight).alias("persons"))
-    known = F.col("t0").isNotNull()
+    groups = each.groupBy(*TUPLE).agg(F.sum(weight).alias("persons"))
+    known = F.col("t1").isNotNull()
     found = groups.agg(
         F.min(F.when(known, F.col("persons"))),
         F.count(F.when(known & (F.col("persons") < k), 1)),
