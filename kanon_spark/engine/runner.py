@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -322,11 +323,13 @@ class _Job:
         from kanon_spark.measure.metrics import measure
 
         ctx, config, publisher = self.ctx, self.config, opened.publisher
-        with ctx.stage("measure"):
+        # Two small looks that leave cores idle while they are planned: let them overlap.
+        with ctx.stage("measure"), ThreadPoolExecutor(max_workers=1) as pool:
+            sampling = pool.submit(sample_rows, opened.source, encoding, solved.entries, columns=opened.columns)
             metrics = measure(
                 solved.entries, encoding.codebook, facts=verdict.facts, k=config.privacy.k, bound_kind=solved.bound_kind
             )
-            samples = sample_rows(opened.source, encoding, solved.entries, columns=opened.columns)
+            samples = sampling.result()
         manifest = make_manifest(
             ctx,
             self.loaded,

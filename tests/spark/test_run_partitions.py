@@ -37,14 +37,14 @@ def people(count: int) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("way", ["one process", "blocks"])
 def test_partitions_do_not_matter(spark: "SparkSession", tmp_path: Path, way: str) -> None:
     world = World(spark, tmp_path)
-    execution = {} if way == "one process" else {"local_limit": 0, "block_size": 25}
+    execution = {} if way == "one process" else {"local_limit": 0, "block_size": 20}
     job = world.job(QIS, k=4, source=None, sink=None, report=None, privacy={"unit": "person"}, execution=execution)
-    rows = people(160)
+    rows = people(120)
     releases: list[tuple[Counter[Any], dict[str, Any], str]] = []
     for partitions in (1, 7, 64):
         random.Random(partitions).shuffle(rows)
         schema = "row int, person int, age int, zip string, job string, height double"
-        table = spark.createDataFrame(rows, schema).repartition(partitions)
+        table = spark.createDataFrame(rows, schema).repartition(partitions).localCheckpoint()
         release = world.run(job, table)
         manifest = release.manifest
         assert (manifest["blocks"] > 1) == (way == "blocks")
