@@ -85,7 +85,7 @@ def _lives(store: FileStore, root: str, run_id: str, record: RunRecord | None) -
         if record.owner.is_here():
             return record.owner.process_lives()
         return record.owner.silent_for() < _WITHOUT_TARGET_KEPT
-    return record.owner.process_lives() if record.owner.is_here() else not record.owner.is_stale()
+    return record.lives()
 
 
 def _youngest(store: FileStore, root: str, run_id: str) -> float:

@@ -96,6 +96,10 @@ class RunRecord:
         more = json.loads(text)
         return cls(owner, more.get("target"), bool(more.get("done")))
 
+    def lives(self) -> bool:
+        """True if the run may be at work: its process is there or, seen from another machine, gives signs of life."""
+        return self.owner.process_lives() if self.owner.is_here() else not self.owner.is_stale()
+
     def to_text(self) -> str:
         """The owner file's text."""
         return self.owner.to_text(target=self.target, done=self.done)
@@ -165,8 +169,10 @@ class WorkDir:
         """A target has one published release, so only the recoding of the newest one is of use."""
         removed = []
         for run_id, record in records(self.store, self.root).items():
-            same = record is not None and record.done and record.target == self._record.target
-            if run_id != self.run_id and same and self._record.target is not None:
+            if run_id == self.run_id or record is None or record.target is None or record.target != self._record.target:
+                continue
+            # A run that was killed right after its swap has not ended well, but what it published is replaced too.
+            if record.done or not record.lives():
                 removed += remove_run(self.store, self.root, run_id)
         return removed
 
