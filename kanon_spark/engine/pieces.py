@@ -97,6 +97,31 @@ class Solver:
         out["open"] = open_
         return out
 
+    def forest_nodes(self, words: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Packed node ids of the full trees to ids of the pruned forest."""
+        nodes = self.codebook.node_layout.unpack(words)
+        forest = self.forest
+        out = np.empty_like(nodes)
+        for index, column in enumerate(self.codebook.columns):
+            first, end = forest.start[index], forest.start[index + 1]
+            # Only the root may be published although it was pruned: by what is suppressed.
+            back = np.full(column.tree.nodes, end - 1, dtype=np.int32)
+            back[forest.original[first:end]] = np.arange(first, end, dtype=np.int32)
+            out[:, index] = back[nodes[:, index]]
+        return np.ascontiguousarray(out)
+
+    def refine(self, frame: pd.DataFrame, *, turn: int, block: int) -> pd.DataFrame:
+        """Polish the classes of a frame of entries; open entries stay as they are."""
+        frame = self.in_order(frame)
+        problem = self.problem(frame)
+        class_of = frame["class_id"].rank(method="dense").to_numpy().astype(np.int32) - 1
+        open_ = frame["open"].to_numpy(bool)
+        class_of = np.where(open_, -1, class_of - int(open_.any())).astype(np.int32)
+        piece = Piece(problem, np.inf, self.whole_size, self.suppressed, self.seed + block)
+        bound = frame["bound"].to_numpy(np.float64)
+        refined = self.method.refine(piece, class_of, bound)
+        return self.entries(frame, problem, Solution(refined, bound), turn=turn, block=block)
+
     def in_order(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Signatures in the order of their codes: the result must not depend on how they arrived."""
         return frame.sort_values(self.codebook.layout.names(), kind="stable").reset_index(drop=True)

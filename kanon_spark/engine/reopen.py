@@ -40,7 +40,7 @@ def reopen_for_the_rest(
 
     def cheapest(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
-            nodes = _forest_nodes(solver, batch[outs].to_numpy(np.int64))
+            nodes = solver.forest_nodes(batch[outs].to_numpy(np.int64))
             forest = solver.forest
             best, rise = _cheapest_class(
                 nodes, batch["rows"].to_numpy(np.int64), codes, rows, forest.parent, forest.lo, forest.hi, forest.loss
@@ -61,19 +61,6 @@ def reopen_for_the_rest(
     again = solver.solve(pd.concat([left[names], reopened], ignore_index=True), turn=turn)
     kept = entries[~entries["open"]]
     return pd.concat([kept, again], ignore_index=True), [part.where(~mine) for part in closed]
-
-
-def _forest_nodes(solver: Solver, words: np.ndarray) -> np.ndarray:
-    """Node ids of the full trees, packed, to ids of the pruned forest."""
-    nodes = solver.codebook.node_layout.unpack(words)
-    forest = solver.forest
-    out = np.empty_like(nodes)
-    for index in range(forest.width):
-        first, end = forest.start[index], forest.start[index + 1]
-        back = np.full(int(forest.original[first:end].max()) + 1, -1, dtype=np.int32)
-        back[forest.original[first:end]] = np.arange(first, end, dtype=np.int32)
-        out[:, index] = back[nodes[:, index]]
-    return np.ascontiguousarray(out)
 
 
 @njit(cache=True)

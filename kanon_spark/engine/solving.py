@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, children_of, count_cells, cut_blocks
+from kanon_spark.blocks.cuts import Cuts
+from kanon_spark.engine.cutting import cut_in_spark
 from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.engine.refining import refine_across_blocks
 from kanon_spark.engine.reopen import reopen_for_the_rest
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.signatures.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,6 +65,7 @@ def solve_over_blocks(
     """Blocks first, then the rest; every round is written, and read back by the next."""
     from pyspark.sql import functions as F
 
+    names = solver.codebook.layout.names()
     closed: list[DataFrame] = []
     remaining, left = signatures, count
     # A cut through a QI without a hierarchy gives the bound away, so such QIs are cut only where no other is left.
@@ -72,7 +74,7 @@ def solve_over_blocks(
     turn = 0
     while turn < len(FACTORS) and (turn == 0 or left > rest_limit):
         with ctx.stage("blocks"):
-            cuts = _cut(solver, remaining, left, block_size, frozenset(last))
+            cuts = cut_in_spark(solver, remaining.select(*names), left, block_size, frozenset(last))
             last |= {split.qi for split in cuts.splits}
             cut_facts.append(_facts(cuts, FACTORS[turn]))
             ctx.note(f"{left} signatures in {len(cuts.blocks)} blocks")
@@ -96,51 +98,27 @@ def solve_over_blocks(
             path = folder("solved_rest")
             _write(ctx, solver, entries, path)
             closed.append(ctx.spark.read.parquet(path))
+    entries_of_all = closed[0]
+    for part in closed[1:]:
+        entries_of_all = entries_of_all.unionByName(part.select(*entries_of_all.columns))
+    if solver.method.refines(count):
+        with ctx.stage("refine"):
+            entries_of_all = refine_across_blocks(
+                ctx,
+                solver,
+                entries_of_all,
+                count=count,
+                block_size=block_size,
+                folder=folder,
+                last=frozenset(last),
+                turn=turn + 2,
+            )
     with ctx.stage("recode"):
-        union = closed[0]
-        for part in closed[1:]:
-            union = union.unionByName(part.select(*union.columns))
         path = folder("recoding")
-        union.withColumn("bound", F.lit(0.0) if bound == "none" else F.col("bound")).write.mode("overwrite").parquet(
-            path
-        )
+        kept_bound = F.lit(0.0) if bound == "none" else F.col("bound")
+        entries_of_all.withColumn("bound", kept_bound).write.mode("overwrite").parquet(path)
     kind = "none" if bound == "none" else "simple per block"
     return Solved(ctx.spark.read.parquet(path), kind, cut_facts[0]["blocks"], turn, cut_facts)
-
-
-def _cut(solver: Solver, signatures: "DataFrame", count: int, block_size: int, last: frozenset[int]) -> Cuts:
-    """Cut blocks from cell counts that the workers make; at most `CELL_LIMIT` cells reach the driver."""
-    names = solver.codebook.layout.names()
-
-    def count_in_spark(cuts: Cuts, request: CellRequest) -> Cells:
-        from pyspark.sql import functions as F
-
-        layouts = {
-            block: Layout.of([len(children_of(cuts.forest, qi, frontier[qi])) for qi in columns])
-            for block, frontier, columns in zip(request.blocks, request.frontiers, request.columns, strict=True)
-        }
-
-        def count_batches(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-            for batch in batches:
-                codes = solver.codes(batch)
-                for block, (cells, number) in count_cells(codes, cuts.assign(codes), request, cuts.forest).items():
-                    yield pd.DataFrame({"block": block, "cell": layouts[block].pack(cells)[:, 0], "number": number})
-
-        counted = (
-            signatures.select(*names)
-            .mapInPandas(count_batches, "block int, cell bigint, number bigint")
-            .groupBy("block", "cell")
-            .agg(F.sum("number").alias("number"))
-            .toPandas()
-        )
-        counted = counted.sort_values(["block", "cell"])
-        found: Cells = {}
-        for block, layout in layouts.items():
-            part = counted[counted["block"] == block]
-            found[block] = (layout.unpack(part[["cell"]].to_numpy()), part["number"].to_numpy())
-        return found
-
-    return cut_blocks(solver.forest, signatures=count, block_size=block_size, count=count_in_spark, last=last)
 
 
 def _solve_blocks(

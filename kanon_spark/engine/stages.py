@@ -26,6 +26,7 @@ STAGES: dict[str, str] = {
     "blocks": "cut blocks",
     "solve": "form classes inside the blocks",
     "rest": "form classes of what is left across blocks",
+    "refine": "polish classes across blocks",
     "bound": "bound the best possible loss",
     "recode": "write the recoding",
     "write": "write the staged release",

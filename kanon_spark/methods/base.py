@@ -52,3 +52,11 @@ class LocalMethod(Protocol):
     def solve(self, piece: Piece) -> Solution:
         """Form classes of at least k persons."""
         ...
+
+    def refines(self, whole_size: int) -> bool:
+        """Whether classes of a table of this size are worth refining across the borders of their blocks."""
+        ...
+
+    def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Make classes cheaper; none falls under k, what is open (-1) stays open, and the loss never rises."""
+        ...

@@ -16,8 +16,8 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond
 # which that would be spread too thinly to be worth its time.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 20_000.0, "high": 1_000_000.0}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 5e8, "high": np.inf}
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 40_000.0, "high": 1_000_000.0}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": np.inf}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
 
@@ -33,17 +33,23 @@ class Lattice:
         problem = piece.problem
         whole = np.isinf(piece.stop)
         # Ties swing the result by up to a percent. Where the time is there, try several orders and keep the best.
-        refine = piece.whole_size <= _MOST_SIGNATURES[self.effort]
+        refine = self.refines(piece.whole_size)
         found = [self._greedy(piece, ties=ties) for ties in (TIE_ORDERS if refine else TIE_ORDERS[:1])]
         class_of = min(found, key=lambda each: _worth(piece, each))
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
-        if refine:
-            whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
-            misplaced = count_misplaced(problem, class_of, bound)
-            work = whole_work * misplaced / max(1, piece.whole_size)
-            class_of = polish(problem, class_of, target=bound, work=work, seed=piece.seed)
-            class_of = steal(problem, class_of, upto=1.0)
-        return Solution(class_of, bound)
+        return Solution(self.refine(piece, class_of, bound) if refine else class_of, bound)
+
+    def refines(self, whole_size: int) -> bool:
+        """Refinement pays where its work is not spread too thinly."""
+        return whole_size <= _MOST_SIGNATURES[self.effort]
+
+    def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Polish in proportion to what is misplaced in this piece, then steal."""
+        whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
+        misplaced = count_misplaced(piece.problem, class_of, bound)
+        work = whole_work * misplaced / max(1, piece.whole_size)
+        class_of = polish(piece.problem, class_of, target=bound, work=work, seed=piece.seed)
+        return steal(piece.problem, class_of, upto=1.0)
 
     @staticmethod
     def _greedy(piece: Piece, *, ties: int) -> NDArray[np.int32]:

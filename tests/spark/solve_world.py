@@ -1,6 +1,6 @@
 """Random signatures with a codebook over real hierarchies, for the solving stages alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from kanon_spark.hierarchy.build import build_tree
 from kanon_spark.hierarchy.tree import Domain
 from kanon_spark.kernels.lattice import class_table, close_cheapest_first, total_loss
 from kanon_spark.kernels.problem import Forest
+from kanon_spark.methods.base import Effort
 from kanon_spark.methods.lattice import Lattice
 from kanon_spark.signatures.codebook import Codebook, QiColumn
 
@@ -64,6 +65,10 @@ class Signatures:
         codes = np.unique(np.stack(drawn, axis=1), axis=0)
         rows = rng.integers(1, 4, len(codes))
         return cls.of(codes, rows, np.minimum(rows, rng.integers(0, 4, len(codes))), book, k=k)
+
+    def with_effort(self, effort: Effort) -> "Signatures":
+        """The same signatures for a method that tries harder."""
+        return Signatures(self.frame, replace(self.solver, method=Lattice(effort)))
 
     def greedy(self) -> tuple[set[frozenset[int]], dict[frozenset[int], float], set[int]]:
         """What one process closes before anything is attached: classes by `h`, their losses per row, and the rest."""

@@ -11,7 +11,7 @@ from run_world import World, smallest_class
 from solve_world import AGES, Signatures, classes_of, codebook, turn_of
 
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
-from kanon_spark.engine import reopen
+from kanon_spark.engine import refining, reopen
 from kanon_spark.engine.solving import FACTORS, REST_LIMIT, Solved, solve_over_blocks
 from kanon_spark.engine.stages import RunContext
 
@@ -91,6 +91,29 @@ def test_the_rest_may_need_several_rounds(solve: Solve) -> None:
     assert given.loss(entries) <= given.loss(given.solver.solve(given.frame)) * 1.15
     whole, _, _ = given.greedy()
     assert {members for key, members in classes_of(entries).items() if turn_of(key) == 0} <= whole
+
+
+@pytest.mark.parametrize(("seed", "with_sets"), [(1, False), (7, True)])
+def test_refinement_reaches_across_blocks(
+    solve: Solve, seed: int, with_sets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = Signatures.random(seed, size=300, k=4, with_sets=with_sets).with_effort("normal")
+    across, solved = solve(given, block_size=100)
+    monkeypatch.setattr(refining, "ROUNDS", 0)
+    inside, _ = solve(given, block_size=100)
+    assert given.loss(across) < given.loss(inside)
+    assert {turn_of(key) for key in classes_of(across)} == {solved.rounds + 3}
+    pd.testing.assert_series_equal(
+        across.sort_values("h")["bound"], inside.sort_values("h")["bound"], check_index=False, rtol=1e-12
+    )
+
+
+def test_refinement_leaves_suppressed_signatures_alone(solve: Solve) -> None:
+    """Two signatures of one person each, k = 3, no third: nothing can be closed, nothing may be refined."""
+    one = np.ones(2, np.int64)
+    given = Signatures.of(np.array([[3, 5, 1], [4, 2, 0]]), one, one, codebook(), k=3).with_effort("normal")
+    entries, _ = solve(given, block_size=1)
+    assert entries["open"].all() and (entries["class_id"] == -1).all()
 
 
 def skewed(share: float) -> Signatures:

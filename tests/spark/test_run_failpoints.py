@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 QIS = {"age": {"hierarchy": {"interval": {"widths": [5, 10]}}}, "sex": None}
 WAYS: dict[str, dict[str, Any]] = {"one process": {}, "blocks": {"local_limit": 0, "block_size": 4}}
-ONLY_BLOCKS = {"blocks", "rest"}
+ONLY_BLOCKS = {"blocks", "rest", "refine"}
 ONLY_ONE_PROCESS = {"bound"}
 # Every stage, in the way of working that has it; those that both have are done once.
 POINTS = [(name, "blocks" if name in ONLY_BLOCKS else "one process") for name in STAGES]

@@ -30,7 +30,7 @@ def test_killed(spark: "SparkSession", tmp_path: Path, repo: Path, point: str) -
     world = World(spark, tmp_path)
     rows = [(20 + n * 7 % 13, "mf"[n % 2], n) for n in range(40)]
     world.save(spark.createDataFrame(rows, "age int, sex string, n int"))
-    execution = {"local_limit": 0, "block_size": 4} if point in {"blocks", "rest"} else {}
+    execution = {"local_limit": 0, "block_size": 4} if point in {"blocks", "rest", "refine"} else {}
     world.run(world.job(QIS, k=2))
     before = world.released()
     new = world.config_file(QIS, name="new", k=3, execution=execution)
