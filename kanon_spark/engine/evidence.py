@@ -32,9 +32,11 @@ def make_evidence(
                 node_labels=column.tree.labels,
                 publish=column.publish,
                 by_code=column.by_code,
-                dictionary=encoding.idents(index),
+                values=encoding.spelt(index) if column.static and not column.by_code else None,
+                dictionary=None if column.static or column.by_code else encoding.idents(index),
                 early=encoding.early(source, index) if derived else None,
                 static=column.static,
+                value_type=encoding.types[index].simpleString(),
             )
         )
     return Evidence(

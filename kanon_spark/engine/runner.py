@@ -327,7 +327,12 @@ class _Job:
         with ctx.stage("measure"), ThreadPoolExecutor(max_workers=1) as pool:
             sampling = pool.submit(sample_rows, opened.source, encoding, solved.entries, columns=opened.columns)
             metrics = measure(
-                solved.entries, encoding.codebook, facts=verdict.facts, k=config.privacy.k, bound_kind=solved.bound_kind
+                solved.entries,
+                encoding.codebook,
+                count=signatures.count,
+                facts=verdict.facts,
+                k=config.privacy.k,
+                bound_kind=solved.bound_kind,
             )
             samples = sampling.result()
         manifest = make_manifest(

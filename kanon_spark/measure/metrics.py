@@ -1,10 +1,9 @@
 """What a release costs: NCP per QI, GCP, discernibility, average class size, and the gap to a proven lower bound.
 
-Everything comes from one aggregate over the recoding's entries (a row's loss is its entry's loss), and from the class
-sizes that verification counted on the written table. The formulas are in `measure/README.md`.
+Everything comes from one tally of the recoding's entries (a row's loss is its entry's loss), and from the class sizes
+that verification counted on the written table. The formulas are in `measure/README.md`.
 """
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Tree
-from kanon_spark.signatures.codebook import Codebook, QiColumn
+from kanon_spark.measure.tally import ALL, SUPPRESSED, tally
+from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.verify.facts import ClassFacts
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-_LITERALS = 2_000  # beyond this a literal array makes a plan slower than the join it saves
 _DIGITS = 12  # sums of doubles depend on the partitioning in their last digits; what is reported must not
 NO_BOUND = "none"
 
 
 def measure(
-    entries: "DataFrame", codebook: Codebook, *, facts: ClassFacts, k: int, bound_kind: str = NO_BOUND
+    entries: "DataFrame", codebook: Codebook, *, count: int, facts: ClassFacts, k: int, bound_kind: str = NO_BOUND
 ) -> dict[str, Any]:
     """Measure a release by its recoding.
 
     Args:
         entries: The recoding's entries; a suppressed one (`class_id` -1) costs 1 in every QI.
         codebook: The QIs with their trees and weights.
+        count: How many entries there are.
         facts: Sizes of the published classes.
         k: The k that was asked for.
         bound_kind: Which lower bound the entries' column `bound` holds; "none" if it holds none.
@@ -40,7 +40,7 @@ def measure(
         `cavg` (None where nothing was released), `total_il`, and `per_qi` with each QI's `ncp` and `levels`: the rows
         published at each level of its tree, or published `exact` and as a `range` or `set`.
     """
-    total = _Totals.of(entries, codebook)
+    total = _Totals.of(entries, codebook, count=count)
     weights = codebook.weights
     per_qi = {
         column.name: {"ncp": _share(total.loss[index], total.rows), "levels": total.levels[index]}
@@ -81,76 +81,31 @@ class _Totals:
     levels: list[dict[str, int]]
 
     @classmethod
-    def of(cls, entries: "DataFrame", codebook: Codebook) -> "_Totals":
-        from pyspark.sql import functions as F
-
-        frame, cells = _with_cells(entries, codebook)
-        rows = F.col("rows")
-        suppressed = F.col("class_id") < 0
-        sums = [
-            F.sum(rows).alias("rows"),
-            F.sum(F.when(suppressed, rows).otherwise(F.lit(0))).alias("suppressed"),
-            F.sum(rows * F.col("bound")).alias("bound"),
-        ]
-        for index, cell in enumerate(cells):
-            sums.append(F.sum(rows * F.when(suppressed, F.lit(1.0)).otherwise(cell.loss)).alias(f"loss{index}"))
-            for place in range(len(cell.names)):
-                here = ~suppressed & (cell.level == place)
-                sums.append(F.sum(F.when(here, rows).otherwise(F.lit(0))).alias(f"level{index}_{place}"))
-        found = frame.agg(*sums).collect()[0].asDict()
-        gone = int(found["suppressed"] or 0)
-        levels = []
-        for index, cell in enumerate(cells):
-            counts = {name: int(found[f"level{index}_{place}"] or 0) for place, name in enumerate(cell.names)}
-            levels.append({**counts, "suppressed": gone} if gone else counts)
-        return cls(
-            rows=int(found["rows"] or 0),
-            suppressed=gone,
-            bound=float(found["bound"] or 0.0),
-            loss=[float(found[f"loss{index}"] or 0.0) for index in range(len(cells))],
-            levels=levels,
-        )
+    def of(cls, entries: "DataFrame", codebook: Codebook, *, count: int) -> "_Totals":
+        tallies = tally(entries, codebook, count=count)
+        all_rows, gone = tallies[ALL], tallies[SUPPRESSED]
+        rows, suppressed = int(all_rows["rows"].sum()), int(gone["rows"].sum())
+        loss, levels = [], []
+        for index, column in enumerate(codebook.columns):
+            places = tallies[index]
+            nodes, released = places["place"], places["rows"].astype(np.int64)
+            if column.publish == "node":
+                cost = float((_published_losses(column.tree)[nodes] * released).sum())
+                level = lowest_levels(column.tree)[nodes]
+                names = [str(height) for height in range(column.tree.height + 1)]
+            else:
+                cost, level, names = float(places["cost"].sum()), nodes, ["exact", column.publish]
+            loss.append(cost + suppressed)
+            by_level = np.zeros(len(names), np.int64)
+            np.add.at(by_level, level, released)
+            counts = dict(zip(names, by_level.tolist(), strict=True))
+            levels.append({**counts, "suppressed": suppressed} if suppressed else counts)
+        return cls(rows, suppressed, float(all_rows["cost"].sum()), loss, levels)
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """One QI of an entry as Catalyst expressions: its loss, and the place of its level in `names`."""
-
-    loss: "Column"
-    level: "Column"
-    names: list[str]
-
-
-def _with_cells(entries: "DataFrame", codebook: Codebook) -> "tuple[DataFrame, list[_Cell]]":
-    """The entries, joined with what the expressions need, and the expressions."""
-    from pyspark.sql import functions as F
-
-    frame = entries
-    layout = codebook.node_layout
-    cells: list[_Cell] = []
-    for index, column in enumerate(codebook.columns):
-        if column.publish != "node":
-            loss = F.col(f"loss_{index}")
-            cells.append(_Cell(loss, F.when(loss == 0, 0).otherwise(1), ["exact", column.publish]))
-            continue
-        node = layout.unpack_column(index, "out")
-        losses, levels = _published_losses(column), lowest_levels(column.tree)
-        names = [str(level) for level in range(column.tree.height + 1)]
-        if column.static and column.tree.nodes <= _LITERALS:
-            # One JSON text that the optimizer folds is far cheaper to plan than a literal for each node.
-            loss = F.element_at(F.from_json(F.lit(json.dumps(losses.tolist())), "array<double>"), node + 1)
-            level = F.element_at(F.from_json(F.lit(json.dumps(levels.tolist())), "array<int>"), node + 1)
-        else:
-            table = _node_table(frame, losses, levels, index)
-            frame = frame.join(F.broadcast(table), node == F.col(f"node{index}"), "left")
-            loss, level = F.col(f"node_loss{index}"), F.col(f"node_level{index}")
-        cells.append(_Cell(loss, level, names))
-    return frame, cells
-
-
-def _published_losses(column: QiColumn) -> NDArray[np.float64]:
+def _published_losses(tree: Tree) -> NDArray[np.float64]:
     """Loss of each node; one that must not be published (above `max_level`) can only be a suppressed cell, at 1."""
-    return np.where(np.isfinite(column.tree.loss), column.tree.loss, 1.0)
+    return np.where(np.isfinite(tree.loss), tree.loss, 1.0)
 
 
 def lowest_levels(tree: Tree) -> NDArray[np.int32]:
@@ -163,16 +118,3 @@ def lowest_levels(tree: Tree) -> NDArray[np.int32]:
     for level in range(tree.height, -1, -1):
         lowest[tree.levels[level]] = level
     return lowest
-
-
-def _node_table(frame: "DataFrame", losses: NDArray[np.float64], levels: NDArray[np.int32], index: int) -> "DataFrame":
-    import pyarrow as pa
-
-    table = pa.table(
-        {
-            f"node{index}": pa.array(np.arange(len(losses), dtype=np.int32)),
-            f"node_loss{index}": pa.array(losses),
-            f"node_level{index}": pa.array(levels),
-        }
-    )
-    return frame.sparkSession.createDataFrame(table)

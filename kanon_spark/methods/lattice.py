@@ -17,8 +17,9 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 # Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond
 # which that would be spread too thinly to be worth its time.
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 40_000.0, "high": 1_000_000.0}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": np.inf}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": 5e10}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
+_FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,15 @@ class Lattice:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
         problem = piece.problem
         whole = np.isinf(piece.stop)
-        # Ties swing the result by up to a percent. Where the time is there, try several orders and keep the best.
-        refine = self.refines(piece.whole_size)
-        found = [self._greedy(piece, ties=ties) for ties in (TIE_ORDERS if refine else TIE_ORDERS[:1])]
-        class_of = min(found, key=lambda each: _worth(piece, each))
+        class_of = self._greedy(piece, ties=TIE_ORDERS[0])
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
-        return Solution(self.refine(piece, class_of, bound) if refine else class_of, bound)
+        if not self.refines(piece.whole_size):
+            return Solution(class_of, bound)
+        if count_misplaced(problem, class_of, bound) > _FEW * problem.size:
+            # Ties swing the result by up to a percent. Where there is something to win, try several orders.
+            others = [self._greedy(piece, ties=ties) for ties in TIE_ORDERS[1:]]
+            class_of = min([class_of, *others], key=lambda each: _worth(piece, each))
+        return Solution(self.refine(piece, class_of, bound), bound)
 
     def refines(self, whole_size: int) -> bool:
         """Refinement pays where its work is not spread too thinly."""

@@ -152,13 +152,13 @@ class Encoding:
             return codes.select("code", F.col("code").alias("ident"))
         if not column.static:
             return self._dictionary(index)
-        data_type = self.types[index]
-        rows = [
-            (code, spelling(text, data_type, column.kind) if text is not None else None)
-            for code, text in enumerate(column.texts)
-        ]
-        texts = self.spark.createDataFrame(rows, "code int, text string")
-        return texts.select("code", F.expr(f"try_cast(text AS {data_type.simpleString()})").alias("ident"))
+        texts = self.spark.createDataFrame(list(enumerate(self.spelt(index))), "code int, text string")
+        return texts.select("code", F.expr(f"try_cast(text AS {self.types[index].simpleString()})").alias("ident"))
+
+    def spelt(self, index: int) -> tuple[str | None, ...]:
+        """What each leaf code of a QI with a hierarchy file stands for, as text that the column's type can read."""
+        column, data_type = self.codebook.columns[index], self.types[index]
+        return tuple(spelling(text, data_type, column.kind) if text is not None else None for text in column.texts)
 
     def early(self, source: "DataFrame", index: int) -> "DataFrame | None":
         """Distinct (value as text, code int) of a QI whose leaves are not its values; None for all others."""

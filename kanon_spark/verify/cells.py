@@ -66,10 +66,14 @@ def _leaf_values(evidence: Evidence, indexes: Sequence[int]) -> "list[Callable[[
     """
     from pyspark.sql import functions as F
 
-    values: list[dict[int, Text]] = [dict(enumerate(qi.leaf_labels)) if qi.derived else {} for qi in evidence.qis]
-    plain = [index for index in indexes if not evidence.qis[index].derived]
+    values: list[dict[int, Text]] = []
+    for qi in evidence.qis:
+        # A hierarchy file spells these kinds as Spark prints them; reals and times go through Spark to be sure.
+        spelt = qi.values if qi.kind in {"text", "integer", "date", "boolean"} else None
+        values.append(dict(enumerate(qi.leaf_labels if qi.derived else spelt or ())))
+    plain = [index for index in indexes if not values[index]]
     if plain:
-        tables = [leaf_texts(evidence.qis[index]).select(F.lit(index).alias("qi"), "code", "text") for index in plain]
+        tables = [leaf_texts(evidence.entries, evidence.qis[index]).select(F.lit(index).alias("qi"), "code", "text") for index in plain]
         found = reduce(lambda left, right: left.unionAll(right), tables).toArrow()
         for index, code, text in zip(*(found[name].to_pylist() for name in ("qi", "code", "text")), strict=True):
             values[index][code] = text
@@ -109,7 +113,7 @@ def _pair_table(evidence: Evidence, published: "DataFrame", index: int) -> "Data
     pairs = published.where("class_id >= 0").select(
         evidence.layout.unpack_column(index).alias("leaf"), F.col(name).alias("label")
     )
-    texts = F.broadcast(leaf_texts(evidence.qis[index]))
+    texts = F.broadcast(leaf_texts(evidence.entries, evidence.qis[index]))
     return (
         pairs.distinct()
         .join(texts, F.col("leaf") == F.col("code"), "left")

@@ -132,10 +132,13 @@ class QiFacts:
         node_labels: Node id to label.
         publish: "node" publishes a node's label; "range" and "set" stand as text in the entries.
         by_code: True where rows are told apart by the leaf code, not by the value.
-        dictionary: (code int, ident) as hashed: what each leaf code stands for.
+        values: Leaf code to the value it stands for as a hierarchy file spells it, where one names all values; such
+            values may stand as literals in a plan.
+        dictionary: (code int, ident) as hashed: the same where the values come from the data.
         early: Distinct (raw string, code int) of the source, where the leaf is not the value itself (`min_level`,
             `unknown: root`); None elsewhere.
         static: True where the labels come from a hierarchy file, so that they may stand as literals in a plan.
+        value_type: SQL type that `values` are cast to before they are hashed.
     """
 
     name: str
@@ -146,9 +149,11 @@ class QiFacts:
     node_labels: tuple[str | None, ...]
     publish: Literal["node", "range", "set"]
     by_code: bool
-    dictionary: "DataFrame"
+    values: tuple[str | None, ...] | None = None
+    dictionary: "DataFrame | None" = None
     early: "DataFrame | None" = None
     static: bool = False
+    value_type: str = "string"
 
     @property
     def derived(self) -> bool:

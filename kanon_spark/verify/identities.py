@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kanon_spark.verify.facts import Evidence
+from kanon_spark.verify.published import fits_a_plan, ident_table, literal_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,7 +34,11 @@ def count_entries(evidence: Evidence) -> Counted:
         if qi.by_code:
             idents.append(code)
             continue
-        values = qi.dictionary.select(F.col("code").alias(f"code{index}"), F.col("ident").alias(f"ident{index}"))
+        if qi.values is not None and fits_a_plan(qi.values):
+            text = F.get(literal_texts(qi.values), code)
+            idents.append(text if qi.value_type == "string" else text.try_cast(qi.value_type))
+            continue
+        values = ident_table(frame, qi).select(F.col("code").alias(f"code{index}"), F.col("ident").alias(f"ident{index}"))
         frame = frame.join(F.broadcast(values), code == F.col(f"code{index}"), "left")
         idents.append(F.col(f"ident{index}"))
     mask = F.lit(0)

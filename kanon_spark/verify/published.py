@@ -1,8 +1,10 @@
 """What each entry of the recoding publishes, as labels, in Catalyst."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kanon_spark.errors import InternalError
 from kanon_spark.verify.facts import SUPPRESSED, Evidence, QiFacts
 from kanon_spark.verify.groups import tuple_columns
 
@@ -22,10 +24,8 @@ def with_published(evidence: Evidence) -> "DataFrame":
     for index, (qi, name) in enumerate(zip(evidence.qis, names, strict=True)):
         if qi.publish != "node":
             label: Column = F.col(f"label_{index}")
-        elif qi.static and len(qi.node_labels) <= _LITERALS:
-            # One JSON text that the optimizer folds is far cheaper to plan than a literal for each label.
-            labels = F.from_json(F.lit(json.dumps(qi.node_labels)), "array<string>")
-            label = F.element_at(labels, evidence.node_layout.unpack_column(index, "out") + 1)
+        elif qi.static and fits_a_plan(qi.node_labels):
+            label = F.get(literal_texts(qi.node_labels), evidence.node_layout.unpack_column(index, "out"))
         else:
             # Labels that come from the data never stand in a plan: they are joined.
             table = label_table(frame, qi.node_labels, code=f"node{index}", text=f"text{index}")
@@ -44,10 +44,37 @@ def label_table(frame: "DataFrame", labels: tuple[str | None, ...], *, code: str
     return frame.sparkSession.createDataFrame(pa.table({code: codes, text: pa.array(labels, pa.string())}))
 
 
-def leaf_texts(qi: QiFacts) -> "DataFrame":
+def ident_table(entries: "DataFrame", qi: QiFacts) -> "DataFrame":
+    """(code, ident): what each leaf stands for, in the type in which it is hashed."""
+    from pyspark.sql import functions as F
+
+    if qi.dictionary is not None:
+        return qi.dictionary
+    if qi.values is None:
+        raise InternalError("the values behind the leaf codes were not given to the verifier", where=qi.name)
+    texts = label_table(entries, qi.values, code="code", text="text")
+    return texts.select("code", F.expr(f"try_cast(text AS {qi.value_type})").alias("ident"))
+
+
+def leaf_texts(entries: "DataFrame", qi: QiFacts) -> "DataFrame":
     """(code, text): what each leaf stands for: the value as it was hashed, or the label it was generalized to."""
     from pyspark.sql import functions as F
 
     if qi.derived:
-        return label_table(qi.dictionary, qi.leaf_labels, code="code", text="text")
-    return qi.dictionary.select("code", F.col("ident").cast("string").alias("text"))
+        return label_table(entries, qi.leaf_labels, code="code", text="text")
+    return ident_table(entries, qi).select("code", F.col("ident").cast("string").alias("text"))
+
+
+def fits_a_plan(texts: Sequence[str | None]) -> bool:
+    """Whether these may stand as one literal."""
+    return len(texts) <= _LITERALS
+
+
+def literal_texts(texts: Sequence[str | None]) -> "Column":
+    """An array of texts from a hierarchy file, as one literal.
+
+    A JSON text that the optimizer folds is far cheaper to plan than a literal for each label.
+    """
+    from pyspark.sql import functions as F
+
+    return F.from_json(F.lit(json.dumps(list(texts))), "array<string>")

@@ -1,14 +1,13 @@
 """Metrics, held against the formulas written out row by row in plain Python."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from verify_world import QIS, World, make_world
 
-from kanon_spark.measure import metrics
+from kanon_spark.measure import tally
 from kanon_spark.measure.metrics import measure
 from kanon_spark.verify.facts import ClassFacts
 
@@ -40,7 +39,7 @@ def losses_of(world: World) -> list[list[float]]:
 
 
 def test_metrics_are_the_formulas(world: World, facts: ClassFacts) -> None:
-    found = measure(world.evidence.entries, world.codebook, facts=facts, k=K, bound_kind="dual")
+    found = measure(world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="dual")
     losses, weights = losses_of(world), [1.0, 2.0, 1.0, 0.5]
     n = world.rows
     assert len(losses) == n
@@ -58,7 +57,7 @@ def test_metrics_are_the_formulas(world: World, facts: ClassFacts) -> None:
 
 
 def test_rows_are_counted_by_level(world: World, facts: ClassFacts) -> None:
-    found = measure(world.evidence.entries, world.codebook, facts=facts, k=K)["per_qi"]
+    found = measure(world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K)["per_qi"]
     level = {"age": lambda label: 2 if label == "*" else int(label.startswith("["))}
     level["home town"] = lambda label: 2 if label == "*" else int(label in ("North", "South"))
     for name in ("age", "home town"):
@@ -75,29 +74,26 @@ def test_rows_are_counted_by_level(world: World, facts: ClassFacts) -> None:
     assert found["job"]["levels"]["exact"] == exact + odd
 
 
-def test_both_ways_of_looking_up_a_loss_agree(world: World, facts: ClassFacts, monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = measure(world.evidence.entries, world.codebook, facts=facts, k=K, bound_kind="simple")
-    columns = tuple(replace(column, static=True) for column in world.codebook.columns)
-    literal = replace(world.codebook, columns=columns)
-    assert measure(world.evidence.entries, literal, facts=facts, k=K, bound_kind="simple") == joined
-    monkeypatch.setattr(metrics, "_LITERALS", 0)
-    entries = world.evidence.entries.repartition(5, "h")
-    assert measure(entries, literal, facts=facts, k=K, bound_kind="simple") == joined
+def test_driver_and_workers_agree(world: World, facts: ClassFacts, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"count": len(world.entries), "facts": facts, "k": K, "bound_kind": "simple"}
+    on_driver = measure(world.evidence.entries, world.codebook, **asked)
+    monkeypatch.setattr(tally, "DRIVER_ENTRIES", 0)
+    assert measure(world.evidence.entries.repartition(5, "h"), world.codebook, **asked) == on_driver
 
 
 def test_no_bound_no_gap(world: World, facts: ClassFacts) -> None:
-    none = measure(world.evidence.entries, world.codebook, facts=facts, k=K, bound_kind="none")
+    none = measure(world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="none")
     assert none["gcp_bound"] is None
     assert none["gcp_gap"] is None
     zero = world.evidence.entries.withColumn("bound", F.lit(0.0))
-    found = measure(zero, world.codebook, facts=facts, k=K, bound_kind="simple")
+    found = measure(zero, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="simple")
     assert found["gcp_bound"] == 0.0
     assert found["gcp_gap"] is None
 
 
 def test_everything_suppressed(world: World) -> None:
     gone = world.evidence.entries.withColumn("class_id", F.lit(-1).cast("long"))
-    found = measure(gone, world.codebook, facts=ClassFacts.of({}, k=K), k=K)
+    found = measure(gone, world.codebook, count=len(world.entries), facts=ClassFacts.of({}, k=K), k=K)
     assert found["gcp"] == 1.0
     assert found["cavg"] is None
     assert found["dm"] == world.rows**2

@@ -233,7 +233,10 @@ def make_world(
             node_labels=trees[i].labels,
             publish=publish[i],  # type: ignore[arg-type]
             by_code=False,
-            dictionary=spark.createDataFrame(
+            values=texts[i] if i == 1 else None,
+            dictionary=None
+            if i == 1
+            else spark.createDataFrame(
                 [(code, typed(text, identity[i])) for code, text in enumerate(texts[i]) if text is not None],
                 f"code int, ident {identity[i]}",
             ),
