@@ -6,6 +6,7 @@ for correctness: polishing never lets a class fall under k, and it never makes t
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,15 @@ def refine_across_blocks(
 ) -> "DataFrame":
     """Polish the entries' classes in other blocks; `last` are the QIs that have been cut already."""
     for number in range(ROUNDS):
-        cuts = cut_in_spark(solver, entries, count, block_size, last, codes=lambda batch: class_corners(solver, batch))
+        cuts = cut_in_spark(
+            entries,
+            solver.forest,
+            partial(class_corners, solver),
+            solver.codebook.node_layout.names("out"),
+            count=count,
+            block_size=block_size,
+            last=last,
+        )
         last = frozenset({split.qi for split in cuts.splits}) | _without_hierarchy(solver)
         path = folder(f"refined_{number}")
         refined = _refine_blocks(solver, entries, cuts, block_size, turn + number)

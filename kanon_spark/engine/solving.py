@@ -74,7 +74,15 @@ def solve_over_blocks(
     turn = 0
     while turn < len(FACTORS) and (turn == 0 or left > rest_limit):
         with ctx.stage("blocks"):
-            cuts = cut_in_spark(solver, remaining.select(*names), left, block_size, frozenset(last))
+            cuts = cut_in_spark(
+                remaining,
+                solver.forest,
+                solver.codes,
+                names,
+                count=left,
+                block_size=block_size,
+                last=frozenset(last),
+            )
             last |= {split.qi for split in cuts.splits}
             cut_facts.append(_facts(cuts, FACTORS[turn]))
             ctx.note(f"{left} signatures in {len(cuts.blocks)} blocks")

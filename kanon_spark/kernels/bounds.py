@@ -45,16 +45,20 @@ class Bound:
         return cls(values, kind, float(np.dot(values, problem.rows)))
 
 
-def simple_bound(problem: Problem, *, ceiling: float, cap: float | None = None) -> Floats:
+def simple_bound(
+    problem: Problem, *, ceiling: float, cap: float | None = None, reached: Floats | None = None
+) -> Floats:
     """Least loss of a group that contains the signature and holds at least k rows, for each signature.
 
     Args:
         problem: Signatures and trees; losses are weighted.
         ceiling: What a suppressed row costs (the sum of the QI weights); no bound is above it.
         cap: No bound is above it either. For a block: the loss at which groups begin to cross the cut.
+        reached: What some solution reaches for each signature (infinite: nothing). Its classes are groups of at least
+            k rows, so that no bound is above it, and the walk only looks for cheaper groups.
     """
     top = ceiling if cap is None else min(ceiling, cap)
-    best = np.full(problem.size, top)
+    best = np.full(problem.size, top) if reached is None else np.minimum(reached, top)
     if problem.size == 0:
         return best
     level = -1.0

@@ -124,11 +124,19 @@ def total_loss(problem: Problem, class_of: Ints, *, suppressed: float) -> float:
     return float((class_cost(problem.forest, nodes) * rows)[rows > 0].sum() + left * suppressed)
 
 
+def loss_of_each(problem: Problem, class_of: Ints) -> Floats:
+    """Loss per row of each signature's class; infinite for those without one."""
+    nodes, _, _ = class_table(problem, class_of)
+    loss = np.full(problem.size, np.inf)
+    placed = class_of >= 0
+    loss[placed] = class_cost(problem.forest, nodes)[class_of[placed]]
+    return loss
+
+
 def count_misplaced(problem: Problem, class_of: Ints, bound: Floats) -> int:
     """Signatures whose class costs more than their bound: only they can be placed better."""
-    nodes, _, _ = class_table(problem, class_of)
     placed = class_of >= 0
-    return int((class_cost(problem.forest, nodes)[class_of[placed]] > bound[placed] + 1e-9).sum())
+    return int((loss_of_each(problem, class_of)[placed] > bound[placed] + 1e-9).sum())
 
 
 @njit(cache=True)

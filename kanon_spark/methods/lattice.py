@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, count_misplaced, total_loss
+from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, count_misplaced, loss_of_each, total_loss
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -34,7 +34,8 @@ class Lattice:
         problem = piece.problem
         whole = np.isinf(piece.stop)
         class_of = self._greedy(piece, ties=TIE_ORDERS[0])
-        bound = simple_bound(problem, ceiling=piece.suppressed, cap=None if whole else piece.stop)
+        cap = None if whole else piece.stop
+        bound = simple_bound(problem, ceiling=piece.suppressed, cap=cap, reached=loss_of_each(problem, class_of))
         if not self.refines(piece.whole_size):
             return Solution(class_of, bound)
         if count_misplaced(problem, class_of, bound) > _FEW * problem.size:
