@@ -153,7 +153,7 @@ def _write(ctx: RunContext, solver: Solver, entries: pd.DataFrame, path: str) ->
 
 
 def _facts(cuts: Cuts, factor: float) -> dict[str, Any]:
-    """What the manifest says of the cuts: sizes and what they guarantee, no values."""
+    """What the manifest says of the cuts: sizes (estimates where a sample was counted) and guarantees, no values."""
     return {
         "blocks": len(cuts.blocks),
         "largest": max(block.size for block in cuts.blocks),

@@ -11,7 +11,7 @@ from run_world import World, smallest_class
 from solve_world import AGES, Signatures, classes_of, codebook, turn_of
 
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
-from kanon_spark.engine import refining, reopen
+from kanon_spark.engine import cutting, refining, reopen
 from kanon_spark.engine.solving import FACTORS, REST_LIMIT, Solved, solve_over_blocks
 from kanon_spark.engine.stages import RunContext
 
@@ -67,6 +67,19 @@ def test_blocks_give_the_classes_of_one_process(solve: Solve, seed: int, block_s
     first = {members for key, members in found.items() if turn_of(key) == 0}
     assert {members for members in whole if losses[members] < below} <= first
     assert {turn_of(key) for key in found} <= {0, 1}
+
+
+def test_cuts_by_a_sample_give_the_classes_of_one_process(solve: Solve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signatures that the sample has missed fall into some block, and the crossing loss holds for them, too."""
+    given = Signatures.random(1, size=300, k=4)
+    whole, losses, _ = given.greedy()
+    monkeypatch.setattr(cutting, "SAMPLE", len(given.frame) // 5)
+    entries, solved = solve(given, block_size=60)
+    assert solved.blocks > 1
+    assert set(classes_of(entries).values()) == whole
+    below = min(float(loss) for loss in solved.cuts[0]["crossing"]) - 1e-6
+    first = {members for key, members in classes_of(entries).items() if turn_of(key) == 0}
+    assert {members for members in whole if losses[members] < below} <= first
 
 
 def test_a_rest_costs_little(solve: Solve) -> None:
