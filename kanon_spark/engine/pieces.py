@@ -92,6 +92,8 @@ class Solver:
         for index in published.labels:
             out[f"label_{index}"] = published.labels[index]
             out[f"loss_{index}"] = published.losses[index]
+        for name, values in published.numbers.items():
+            out[name] = values
         # The first round sees all rows and knows the bound; later ones see only what is left and pass it on.
         out["bound"] = frame.get("bound", solution.bound)
         out["open"] = open_
@@ -153,4 +155,5 @@ class Solver:
         for index, column in enumerate(self.codebook.columns):
             if column.publish != "node":
                 names += [f"label_{index} string", f"loss_{index} double"]
+        names += [f"{name} double" for name in self.codebook.numbers]
         return ", ".join([*names, "bound double", "open boolean"])

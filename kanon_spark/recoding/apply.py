@@ -1,8 +1,8 @@
 """The join back: every row gets what its signature publishes, in one Catalyst plan.
 
 Rows are matched by `h`, one long; node ids become labels by an array lookup where the labels come from a hierarchy
-file, and by a small broadcast join where they were made from the data, so that no raw value ever stands in a plan. All
-other columns pass through with name, type, value and order unchanged.
+file, and by a small broadcast join where they were made from the data, so that no raw value ever stands in a plan.
+Numbers beside a label come from the entries. All other columns pass through with name, type, value and order unchanged.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,7 @@ LITERAL_NODES = 2_000  # a literal array beyond this costs more to plan than a j
 
 _NODE = "_kanon_node_{}"
 _LABEL = "_kanon_label_{}"
+_NUMBER = "_kanon_{}"
 
 
 def recode(
@@ -39,7 +40,7 @@ def recode(
         rows: Source rows with the column `_kanon_h` added.
         entries: The recoding's entries.
         codebook: The QIs.
-        columns: The columns to publish, in order; QIs among them are replaced.
+        columns: The columns to publish, in order; QIs among them are replaced, and numbers beside them are added.
         entry_count: How many entries there are: decides between broadcast and shuffle.
         star: Publish suppressed rows as rows of `*` instead of dropping them.
     """
@@ -49,15 +50,18 @@ def recode(
         entries = entries.where(F.col("class_id") >= 0)
     layout = codebook.node_layout
     picked: list[Column] = [F.col("h").alias(ROW_HASH), *[F.col(name) for name in layout.names("out")]]
-    picked += [
-        F.col(f"label_{index}").alias(_LABEL.format(index))
-        for index, column in enumerate(codebook.columns)
-        if column.publish != "node"
-    ]
+    for index, column in enumerate(codebook.columns):
+        if column.publish != "node":
+            label = F.col(f"label_{index}")
+            # Once per entry, not per row: the rows only receive the array.
+            own = F.from_json(label, "array<string>") if column.form.members else label
+            picked.append(own.alias(_LABEL.format(index)))
+    # Arrow writes NaN as null, other ways do not.
+    picked += [F.nullif(F.col(name), F.lit(float("nan"))).alias(_NUMBER.format(name)) for name in codebook.numbers]
     table = entries.select(*picked)
     table = F.broadcast(table) if entry_count <= BROADCAST_ENTRIES else table.hint("shuffle_hash")
     joined = rows.join(table, ROW_HASH, "inner")
-    published: dict[str, Column] = {}
+    published: dict[str, Column] = {added: F.col(_NUMBER.format(name)) for name, added in codebook.numbers.items()}
     for index, column in enumerate(codebook.columns):
         if column.publish != "node":
             published[column.name] = F.col(_LABEL.format(index))

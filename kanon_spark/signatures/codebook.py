@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Domain, Kind, Tree
+from kanon_spark.signatures.forms import AS_LABELS, Form
 from kanon_spark.signatures.layout import Layout
 
 Publish = Literal["node", "range", "set"]
@@ -30,6 +31,8 @@ class QiColumn:
         positions: Position of each leaf (see `Domain`), NaN where it has none.
         static: True where the leaves come from a hierarchy file, so that they may stand as literals in a plan.
         by_code: True where rows are told apart by the leaf code, not by the raw value (`min_level`, `unknown: root`).
+        form: In which form it is published, as `output` asks.
+        bounds: Least and largest value of each node's label (nodes by 2), where they are published; NaN for none.
     """
 
     name: str
@@ -41,6 +44,8 @@ class QiColumn:
     positions: NDArray[np.float64]
     static: bool
     by_code: bool = False
+    form: Form = AS_LABELS
+    bounds: NDArray[np.float64] | None = None
 
     @property
     def miss(self) -> int:
@@ -71,6 +76,15 @@ class Codebook:
     def node_layout(self) -> Layout:
         """How the node ids of a class are packed into out words (range and set QIs publish their own label instead)."""
         return Layout.of([column.tree.nodes for column in self.columns])
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The entries' columns of numbers, and the name that each has in the release."""
+        return {
+            f"{part}_{index}": name
+            for index, column in enumerate(self.columns)
+            for part, name in zip(column.form.numbers, column.form.added(column.name), strict=True)
+        }
 
     @property
     def weights(self) -> NDArray[np.float64]:

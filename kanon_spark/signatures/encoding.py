@@ -18,6 +18,7 @@ from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.columns import identity_hash, kind_of, normalised, quoted, type_of
 from kanon_spark.signatures.domains import Dictionaries, DomainRequest, read_domains
 from kanon_spark.signatures.fit import misfit
+from kanon_spark.signatures.forms import form_of
 from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling, token
 from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, reach, static_column
 
@@ -306,10 +307,12 @@ def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, ba
         dictionaries = read_domains(ctx.spark, source, requests, path=folder) if requests else None
         columns = []
         for index, (name, spec) in enumerate(specs.items()):
+            kind = kind_of(types[name], qi=name)
+            form = form_of(spec, kind, config.output)
             if index in static:
-                columns.append(static_column(name, spec, kind_of(types[name], qi=name), static[index]))
+                columns.append(static_column(name, spec, kind, static[index], form))
             elif dictionaries is not None:
-                columns.append(built_column(name, spec, dictionaries.domains[index]))
+                columns.append(built_column(name, spec, dictionaries.domains[index], form))
     return Encoding(
         spark=ctx.spark,
         codebook=Codebook(tuple(columns)),

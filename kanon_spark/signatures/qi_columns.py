@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.errors import InternalError
+from kanon_spark.hierarchy.bounds import built_bounds, file_bounds
 from kanon_spark.hierarchy.build import StaticHierarchy, build_tree, load_static
 from kanon_spark.hierarchy.tree import ORDERED, Domain, Kind
 from kanon_spark.signatures.codebook import Publish, QiColumn
 from kanon_spark.signatures.columns import kind_of
+from kanon_spark.signatures.forms import AS_LABELS, Form
 from kanon_spark.signatures.representatives import representative
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def load_file(spec: QiSpec, kind: Kind, *, qi: str, base_dir: Path) -> StaticHie
     )
 
 
-def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarchy) -> QiColumn:
+def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarchy, form: Form = AS_LABELS) -> QiColumn:
     """The encoded column of a QI with a hierarchy file."""
     unknown = isinstance(spec.hierarchy, CsvSpec) and spec.hierarchy.unknown == "root"
     return QiColumn(
@@ -58,10 +60,12 @@ def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarch
         positions=hierarchy.positions,
         static=True,
         by_code=spec.min_level > 0 or unknown,
+        form=form,
+        bounds=file_bounds(hierarchy.tree, hierarchy.lookup) if "lo" in form.numbers else None,
     )
 
 
-def built_column(name: str, spec: QiSpec, domain: Domain) -> QiColumn:
+def built_column(name: str, spec: QiSpec, domain: Domain, form: Form = AS_LABELS) -> QiColumn:
     """The encoded column of a QI whose leaves are the data's own values."""
     hierarchy = spec.hierarchy
     if isinstance(hierarchy, CsvSpec):
@@ -77,6 +81,8 @@ def built_column(name: str, spec: QiSpec, domain: Domain) -> QiColumn:
         texts=tree.labels[: tree.leaves],
         positions=np.append(domain.positions, [np.nan] * (tree.leaves - len(domain.texts))),
         static=False,
+        form=form,
+        bounds=built_bounds(tree) if hierarchy is not None and "lo" in form.numbers else None,
     )
 
 
