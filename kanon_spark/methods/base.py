@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.levels import Levels
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.spanning import Edges
 
 Effort = Literal["fast", "normal", "high"]
 
@@ -24,6 +26,8 @@ class Piece:
         whole_size: Signatures in the whole table: effort is a function of it, not of the piece.
         suppressed: What a suppressed row costs (the sum of the QIs' weights).
         seed: Seed of every random choice.
+        levels: The hierarchies' levels, for methods that measure distances by them.
+        tree: A spanning tree of the piece, where one has been built already.
     """
 
     problem: Problem
@@ -31,6 +35,8 @@ class Piece:
     whole_size: int
     suppressed: float
     seed: int
+    levels: Levels | None = None
+    tree: Edges | None = None
 
 
 @dataclass(frozen=True)
