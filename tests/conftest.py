@@ -23,6 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     home = tmp_path_factory.mktemp("spark")
     session = get_spark(
         "kanon-tests",
+        graphs=True,
         brief=True,  # thousands of tiny plans: the optimizing compiler would never earn its time back
         extra={
             "spark.master": "local[2]",

@@ -27,12 +27,15 @@ class Release:
         table: The release, read from where it was published.
         recoding: How it was made; confidential.
         manifest: Everything that is known about the run (internal: it holds a few sample rows).
+        tree: The spanning tree behind a release of the method `mst`: signatures `a` and `b` (column `h` of the
+            recoding), whole-number `weight` and the paper's `distance`; None for other methods. Confidential.
     """
 
     table: "DataFrame"
     recoding: Recoding
     manifest: dict[str, Any]
     _verify: "Callable[[], Verdict]" = field(repr=False)
+    tree: "DataFrame | None" = field(default=None, repr=False)
 
     @property
     def metrics(self) -> dict[str, Any]:

@@ -27,7 +27,9 @@ LOCAL: dict[str, str] = {
 }
 
 
-def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None, brief: bool = False) -> "SparkSession":
+def get_spark(
+    app: str = "kanon", *, extra: Mapping[str, str] | None = None, brief: bool = False, graphs: bool = False
+) -> "SparkSession":
     """The active session (a notebook's, spark-submit's), else a local one. Settings our plans rely on are set on it.
 
     Args:
@@ -35,6 +37,7 @@ def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None, bri
         extra: Spark settings of such a session.
         brief: The work is over in seconds: a JVM that is started for it compiles quickly instead of thoroughly. The
             optimizing compiler would take half of all CPU time and never earn it back.
+        graphs: Put the GraphFrames jar that `scripts/setup` has fetched, if any, on the class path of a new session.
     """
     try:
         from pyspark.sql import SparkSession
@@ -53,7 +56,11 @@ def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None, bri
             options = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
             if brief:
                 options += " -XX:TieredStopAtLevel=1"
-            for key, value in {**LOCAL, "spark.driver.extraJavaOptions": options}.items():
+            settings = {**LOCAL, "spark.driver.extraJavaOptions": options}
+            if graphs and cached_jars():
+                # A local session's executors live in the driver, so that its class path is theirs.
+                settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, cached_jars()))
+            for key, value in settings.items():
                 builder = builder.config(key, value)
         for key, value in (extra or {}).items():
             builder = builder.config(key, value)
@@ -61,6 +68,15 @@ def get_spark(app: str = "kanon", *, extra: Mapping[str, str] | None = None, bri
     for key, value in REQUIRED.items():
         spark.conf.set(key, value)
     return spark
+
+
+def cached_jars() -> list[Path]:
+    """The jars that `scripts/setup` has fetched; empty where it has not been run or found none."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    listing = Path(os.environ.get("KANON_CACHE") or home / "kanon_spark") / "jars.txt"
+    if not listing.exists():
+        return []
+    return [Path(line) for line in listing.read_text(encoding="utf-8").splitlines() if Path(line).is_file()]
 
 
 def _require_java() -> None:

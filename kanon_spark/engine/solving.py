@@ -1,12 +1,12 @@
 """Form the classes: in one process where the signatures fit, over blocks in pandas UDFs where they do not.
 
 Blocks close what is cheaper than anything that crosses their border, which is exactly what the whole table would close.
-What stays open meets again: in one process as soon as it fits, else over new blocks cut on other QIs.
+What stays open meets again: in one process where it fits, else gathered into regions across the blocks (`stitch/`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,10 @@ from kanon_spark.engine.pieces import COUNTS, Solver
 from kanon_spark.engine.refining import refine_across_blocks
 from kanon_spark.engine.reopen import reopen_for_the_rest
 from kanon_spark.engine.stages import RunContext
+from kanon_spark.kernels.spanning import Edges
+from kanon_spark.stitch.gather import gather
+from kanon_spark.stitch.graph import Graphs
+from kanon_spark.stitch.tree import Tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,15 +39,38 @@ class Solved:
     entries: "DataFrame"
     bound_kind: str
     blocks: int = 1
-    rounds: int = 0
     cuts: list[dict[str, Any]] = field(default_factory=list)
+    stitch: dict[str, Any] = field(default_factory=lambda: {"way": "one process", "rounds": 0, "graphframes_calls": 0})
+    tree: Tree | None = None
 
 
-def solve_in_one_process(ctx: RunContext, solver: Solver, signatures: "DataFrame", *, path: str, bound: str) -> Solved:
+@dataclass(frozen=True)
+class Way:
+    """How a table that does not fit one process is solved.
+
+    Attributes:
+        block_size: Signatures of a block.
+        stitch: What is done with what blocks leave open: `local` (one process, after more rounds of blocks if it is
+            too much for one), `graphframes` (gathered into regions), `auto` (whichever fits).
+        rest_limit: Signatures that blocks may leave to one process.
+    """
+
+    block_size: int = BLOCK_SIZE
+    stitch: Literal["auto", "local", "graphframes"] = "auto"
+    rest_limit: int = REST_LIMIT
+
+    def by_graphs(self, left: int) -> bool:
+        """Whether GraphFrames is to gather so many open signatures."""
+        return left > 0 and (self.stitch == "graphframes" or (self.stitch == "auto" and left > self.rest_limit))
+
+
+def solve_in_one_process(
+    ctx: RunContext, solver: Solver, signatures: "DataFrame", *, path: str, bound: str, tree: Edges | None = None
+) -> Solved:
     """Collect the signatures (the caller knows that they fit), solve, bound, and write the entries."""
     with ctx.stage("solve"):
         frame = solver.in_order(signatures.toPandas())
-        entries = solver.solve(frame)
+        entries = solver.solve(frame, tree=tree)
     with ctx.stage("bound"):
         entries["bound"], kind = solver.bound(frame, kind="dual" if bound == "auto" else bound)
     with ctx.stage("recode"):
@@ -57,76 +84,130 @@ def solve_over_blocks(
     signatures: "DataFrame",
     *,
     count: int,
-    block_size: int,
+    way: Way,
     folder: Callable[[str], str],
+    graphs: Graphs,
     bound: str,
-    rest_limit: int = REST_LIMIT,
 ) -> Solved:
-    """Blocks first, then the rest; every round is written, and read back by the next."""
-    from pyspark.sql import functions as F
-
-    names = solver.codebook.layout.names()
-    closed: list[DataFrame] = []
-    remaining, left = signatures, count
-    # A cut through a QI without a hierarchy gives the bound away, so such QIs are cut only where no other is left.
-    last = {i for i, column in enumerate(solver.codebook.columns) if column.publish != "node"}
-    cut_facts: list[dict[str, Any]] = []
-    turn = 0
-    while turn < len(FACTORS) and (turn == 0 or left > rest_limit):
-        with ctx.stage("blocks"):
-            cuts = cut_in_spark(
-                remaining,
-                solver.forest,
-                solver.codes,
-                names,
-                count=left,
-                block_size=block_size,
-                last=frozenset(last),
-            )
-            last |= {split.qi for split in cuts.splits}
-            cut_facts.append(_facts(cuts, FACTORS[turn]))
-            ctx.note(f"{left} signatures in {len(cuts.blocks)} blocks")
-        with ctx.stage("solve" if turn == 0 else "rest"):
-            path = folder(f"solved_{turn}")
-            solved = _solve_blocks(solver, remaining, cuts, block_size, FACTORS[turn], turn)
-            solved.write.mode("overwrite").partitionBy("open").parquet(path)
-            written = ctx.spark.read.schema(solver.schema).parquet(path)
-            closed.append(written.where(~F.col("open")))
-            remaining = written.where(F.col("open")).select(*solver.codebook.layout.names(), *COUNTS, "bound")
-            left = remaining.count()
-            ctx.note(f"{left} signatures stay open")
-        turn += 1
-    with ctx.stage("rest"):
-        # At most rest_limit signatures, or what blocks that were solved to the end have left: under k persons each.
-        rest = remaining.toPandas()
-        if len(rest):
-            entries = solver.solve(rest, turn=turn)
-            if entries["open"].any():
-                entries, closed = reopen_for_the_rest(solver, entries, closed, turn=turn + 1)
-            path = folder("solved_rest")
-            _write(ctx, solver, entries, path)
-            closed.append(ctx.spark.read.parquet(path))
-    entries_of_all = closed[0]
-    for part in closed[1:]:
-        entries_of_all = entries_of_all.unionByName(part.select(*entries_of_all.columns))
+    """Blocks first, then what they left open; every round is written, and read back by the next."""
+    rounds = _Rounds(ctx, solver, way, folder)
+    rounds.solve_blocks(signatures, count)
+    stitch: dict[str, Any] = {"way": "local", "rounds": 0}
+    if way.by_graphs(rounds.left):
+        stitch = {"way": "graphframes", "rounds": rounds.solve_regions(graphs)}
+    while way.stitch == "local" and rounds.left > way.rest_limit and rounds.turn < len(FACTORS):
+        rounds.solve_blocks(rounds.remaining, rounds.left)
+    rounds.solve_rest()
+    entries = rounds.entries()
     if solver.method.refines(count):
         with ctx.stage("refine"):
-            entries_of_all = refine_across_blocks(
+            entries = refine_across_blocks(
                 ctx,
                 solver,
-                entries_of_all,
+                entries,
                 count=count,
-                block_size=block_size,
+                block_size=way.block_size,
                 folder=folder,
-                last=frozenset(last),
-                turn=turn + 2,
+                last=frozenset(rounds.last),
+                turn=rounds.turn + 2,
             )
     with ctx.stage("recode"):
+        from pyspark.sql import functions as F
+
         path = folder("recoding")
         kept_bound = F.lit(0.0) if bound == "none" else F.col("bound")
-        entries_of_all.withColumn("bound", kept_bound).write.mode("overwrite").parquet(path)
-    kind = "none" if bound == "none" else "simple per block"
-    return Solved(ctx.spark.read.parquet(path), kind, cut_facts[0]["blocks"], turn, cut_facts)
+        entries.withColumn("bound", kept_bound).write.mode("overwrite").parquet(path)
+    return Solved(
+        ctx.spark.read.parquet(path),
+        "none" if bound == "none" else "simple per block",
+        blocks=rounds.cuts[0]["blocks"],
+        cuts=rounds.cuts,
+        stitch={**stitch, "block_rounds": len(rounds.cuts), "graphframes_calls": graphs.calls},
+    )
+
+
+class _Rounds:
+    """Rounds of blocks, regions and the rest: what is closed so far, and what stays open."""
+
+    def __init__(self, ctx: RunContext, solver: Solver, way: Way, folder: Callable[[str], str]) -> None:
+        self.ctx, self.solver, self.way, self.folder = ctx, solver, way, folder
+        self.closed: list[DataFrame] = []
+        self.cuts: list[dict[str, Any]] = []
+        # A cut through a QI without a hierarchy gives the bound away, so such QIs are cut only where no other is left.
+        self.last = {i for i, column in enumerate(solver.codebook.columns) if column.publish != "node"}
+        self.turn = 0
+        self.left = 0
+        self.remaining: DataFrame
+
+    def solve_blocks(self, signatures: "DataFrame", count: int) -> None:
+        """Cut blocks and close what each may close."""
+        factor = FACTORS[self.turn]
+        with self.ctx.stage("blocks"):
+            cuts = cut_in_spark(
+                signatures,
+                self.solver.forest,
+                self.solver.codes,
+                self.solver.codebook.layout.names(),
+                count=count,
+                block_size=self.way.block_size,
+                last=frozenset(self.last),
+            )
+            self.last |= {split.qi for split in cuts.splits}
+            self.cuts.append(_facts(cuts, factor))
+            self.ctx.note(f"{count} signatures in {len(cuts.blocks)} blocks")
+        with self.ctx.stage("solve" if self.turn == 0 else "rest"):
+            self._keep(_solve_blocks(self.solver, signatures, cuts, self.way.block_size, factor, self.turn))
+
+    def solve_regions(self, graphs: Graphs) -> int:
+        """Gather the open signatures into regions and solve each to the end; the number of rounds it took."""
+        from pyspark.sql import functions as F
+
+        solver, turn, block_size = self.solver, self.turn, self.way.block_size
+        with self.ctx.stage("stitch"):
+            members, rounds = gather(solver, self.remaining, folder=self.folder, graphs=graphs, tell=self.ctx.note)
+            bins = -(-self.left // block_size)
+
+            def solve_bin(frame: pd.DataFrame) -> pd.DataFrame:
+                return solver.solve_regions(frame, block_size=block_size, turn=turn)
+
+            binned = members.withColumn("bin", F.pmod(F.xxhash64("region"), F.lit(bins)).cast("int"))
+            self._keep(binned.groupBy("bin").applyInPandas(solve_bin, solver.schema))
+        return rounds
+
+    def solve_rest(self) -> None:
+        """The last few in one process; where they are too few for a class, the cheapest closed ones are reopened."""
+        with self.ctx.stage("rest"):
+            # At most rest_limit signatures, or what was solved to the end and still is under k persons.
+            rest = self.remaining.toPandas()
+            if not len(rest):
+                return
+            entries = self.solver.solve(rest, turn=self.turn)
+            if entries["open"].any():
+                entries, self.closed = reopen_for_the_rest(self.solver, entries, self.closed, turn=self.turn + 1)
+            path = self.folder("solved_rest")
+            _write(self.ctx, self.solver, entries, path)
+            self.closed.append(self.ctx.spark.read.parquet(path))
+
+    def entries(self) -> "DataFrame":
+        """Everything that is closed, or suppressed in the end."""
+        whole = self.closed[0]
+        for part in self.closed[1:]:
+            whole = whole.unionByName(part.select(*whole.columns))
+        return whole
+
+    def _keep(self, solved: "DataFrame") -> None:
+        """Write a round's entries, and see what stays open."""
+        from pyspark.sql import functions as F
+
+        path = self.folder(f"solved_{self.turn}")
+        solved.write.mode("overwrite").partitionBy("open").parquet(path)
+        written = self.ctx.spark.read.schema(self.solver.schema).parquet(path)
+        self.closed.append(written.where(~F.col("open")))
+        names = [*self.solver.codebook.layout.names(), *COUNTS, "bound"]
+        self.remaining = written.where(F.col("open")).select(*names)
+        self.left = self.remaining.count()
+        self.ctx.note(f"{self.left} signatures stay open")
+        self.turn += 1
 
 
 def _solve_blocks(

@@ -110,6 +110,17 @@ class Tree:
                 return first
             first[outside] = self.parent[first[outside]]
 
+    def lowest_levels(self) -> Ints:
+        """The lowest level at which each node stands.
+
+        >>> Tree.flat(["a", "b"]).lowest_levels().tolist()
+        [0, 0, 1]
+        """
+        lowest = np.full(self.nodes, self.height, dtype=np.int32)
+        for level in range(self.height, -1, -1):
+            lowest[self.levels[level]] = level
+        return lowest
+
     def covering(self, smallest: Ints, largest: Ints) -> Ints:
         """Lowest node that covers the leaf codes from smallest to largest, element by element."""
         return self.lca(smallest, largest)

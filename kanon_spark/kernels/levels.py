@@ -30,6 +30,7 @@ class Levels:
         up: Ancestors as small numbers, one after the other: level l of QI j starts at begin[j, l] and has one entry per
             compact leaf code; equal entries mean the same ancestor.
         begin: QIs by levels.
+        sizes: Ancestors of each QI at each level, QIs by levels.
         height: Levels above the leaves of each QI.
         unit: Weight of one level of each QI.
         scale: The lcm of the heights.
@@ -37,6 +38,7 @@ class Levels:
 
     up: Ints
     begin: Longs
+    sizes: Longs
     height: Ints
     unit: Longs
     scale: int
@@ -47,18 +49,20 @@ class Levels:
         parts: list[Ints] = []
         heights = []
         begin = np.zeros((len(trees), max((tree.height for tree in trees), default=0) + 1), np.int64)
+        sizes = np.ones_like(begin)
         used = 0
         for index, (tree, codes) in enumerate(zip(trees, present, strict=True)):
             heights.append(tree.height)
             for level in range(tree.height + 1):
                 _, small = np.unique(tree.levels[level, codes], return_inverse=True)
                 begin[index, level] = used
+                sizes[index, level] = int(small.max(initial=0)) + 1
                 parts.append(small.astype(np.int32))
                 used += len(codes)
         scale = lcm(*[height for height in heights if height > 0]) if any(heights) else 1
         unit = np.array([scale // height if height > 0 else 0 for height in heights], np.int64)
         up = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        return cls(up, begin, np.array(heights, np.int32), unit, scale)
+        return cls(up, begin, sizes, np.array(heights, np.int32), unit, scale)
 
     def hdist(self, weight: NDArray[np.int64] | int) -> NDArray[np.float64]:
         """The paper's distance of a weight.

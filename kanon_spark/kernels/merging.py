@@ -114,8 +114,8 @@ def split_along_trees(problem: Problem, class_of: Ints, levels: Levels) -> Ints:
 
 def _numbered(component: Ints, problem: Problem) -> Ints:
     """Components as classes without gaps; those under k, or that must not be published, are FREE."""
-    _, class_of = np.unique(component, return_inverse=True)
-    class_of = class_of.astype(np.int32)
+    _, inverse = np.unique(component, return_inverse=True)
+    class_of = inverse.astype(np.int32)
     nodes, _, persons = class_table(problem, class_of)
     closed = (persons >= problem.k) & np.isfinite(problem.forest.loss[nodes].sum(axis=1))
     number = np.where(closed, np.cumsum(closed) - 1, FREE)

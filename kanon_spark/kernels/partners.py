@@ -1,7 +1,7 @@
 """The cheapest partner of every component, without looking at all pairs.
 
 A component is a box (one tree node per QI) with rows; uniting two boxes costs what the rows of both lose by it. The
-components are sorted by their codes and put under a binary tree of bounding boxes. In a QI where two boxes are disjoint,
+components are sorted by their codes and put under a binary tree of bounding boxes. In a QI where two boxes are apart,
 the lowest common ancestor of one with anything inside the other is known from the boxes alone, so that whole branches
 are ruled out once their least possible cost is above the best partner found so far.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Tree
+from kanon_spark.kernels.measure import Measure
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -118,6 +119,8 @@ class Problem:
         rows: Rows of each signature; they weigh the loss.
         persons: Persons of each signature; they count towards k.
         k: Least persons in a class.
+        measure: How each QI is measured by methods that know ranges and sets; None: every QI by its tree.
+        labels: Rows of each class label, signatures by labels, where a method guards labels.
     """
 
     forest: Forest
@@ -125,6 +128,8 @@ class Problem:
     rows: Longs
     persons: Longs
     k: int
+    measure: Measure | None = None
+    labels: Longs | None = None
 
     @property
     def size(self) -> int:

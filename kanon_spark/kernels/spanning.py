@@ -100,7 +100,7 @@ def _lattice_kruskal(levels: Levels, codes: Ints, scan: float) -> Edges:
     looks, last_left = 0, size
     while made < size - 1:
         weight, node = heapq.heappop(queue)
-        before = [node[:j] + (node[j] - 1,) + node[j + 1 :] for j in range(width) if node[j] > 0]
+        before = [(*node[:j], node[j] - 1, *node[j + 1 :]) for j in range(width) if node[j] > 0]
         smallest = min((reps[each] for each in before), key=len)
         at = np.array([levels.begin[j, node[j]] for j in range(width)], np.int64)
         looks += len(smallest)
@@ -141,9 +141,7 @@ def _outside_the_largest(root: Ints) -> Ints:
     return np.flatnonzero(names != largest).astype(np.int32)
 
 
-def _scan(
-    outside: Ints, codes: Ints, levels: Levels, root: Ints, a: Ints, b: Ints, w: Longs, made: int
-) -> int:
+def _scan(outside: Ints, codes: Ints, levels: Levels, root: Ints, a: Ints, b: Ints, w: Longs, made: int) -> int:
     """Join the rest: each outside signature's nearest inside, and all pairs outside, through Kruskal."""
     names = _roots(root)
     is_out = np.zeros(len(codes), np.bool_)

@@ -88,10 +88,11 @@ class _Totals:
         loss, levels = [], []
         for index, column in enumerate(codebook.columns):
             places = tallies[index]
-            nodes, released = places["place"], places["rows"].astype(np.int64)
+            nodes, released = places["place"].to_numpy(np.int64), places["rows"].to_numpy(np.int64)
+            level: NDArray[np.int64]
             if column.publish == "node":
                 cost = float((_published_losses(column.tree)[nodes] * released).sum())
-                level = lowest_levels(column.tree)[nodes]
+                level = column.tree.lowest_levels()[nodes].astype(np.int64)
                 names = [str(height) for height in range(column.tree.height + 1)]
             else:
                 cost, level, names = float(places["cost"].sum()), nodes, ["exact", column.publish]
@@ -106,15 +107,3 @@ class _Totals:
 def _published_losses(tree: Tree) -> NDArray[np.float64]:
     """Loss of each node; one that must not be published (above `max_level`) can only be a suppressed cell, at 1."""
     return np.where(np.isfinite(tree.loss), tree.loss, 1.0)
-
-
-def lowest_levels(tree: Tree) -> NDArray[np.int32]:
-    """The lowest level at which each node stands.
-
-    >>> lowest_levels(Tree.flat(["a", "b"])).tolist()
-    [0, 0, 1]
-    """
-    lowest = np.full(tree.nodes, tree.height, dtype=np.int32)
-    for level in range(tree.height, -1, -1):
-        lowest[tree.levels[level]] = level
-    return lowest

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,16 @@ from solve_world import AGES, Signatures, classes_of, codebook, turn_of
 
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
 from kanon_spark.engine import cutting, refining, reopen
-from kanon_spark.engine.solving import FACTORS, REST_LIMIT, Solved, solve_over_blocks
+from kanon_spark.engine.solving import FACTORS, REST_LIMIT, Solved, Way, solve_over_blocks
 from kanon_spark.engine.stages import RunContext
+from kanon_spark.errors import PlatformError
+from kanon_spark.stitch import graph
+from kanon_spark.stitch.graph import Graphs, missing_graphframes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Stitch = Literal["auto", "local", "graphframes"]
 Solve = Callable[..., tuple[pd.DataFrame, Solved]]
 
 
@@ -27,17 +31,24 @@ def solve(spark: "SparkSession", tmp_path: Path) -> Solve:
     ctx = RunContext(spark)
     calls: list[int] = []
 
-    def over_blocks(given: Signatures, *, block_size: int, rest_limit: int = REST_LIMIT) -> tuple[pd.DataFrame, Solved]:
+    def over_blocks(
+        given: Signatures, *, block_size: int, rest_limit: int = REST_LIMIT, stitch: Stitch = "local"
+    ) -> tuple[pd.DataFrame, Solved]:
         calls.append(block_size)
+        number = len(calls)
+
+        def folder(what: str) -> str:
+            return str(tmp_path / f"{number}_{what}")
+
         solved = solve_over_blocks(
             ctx,
             given.solver,
             spark.createDataFrame(given.frame.sample(frac=1.0, random_state=1)),
             count=len(given.frame),
-            block_size=block_size,
-            folder=lambda what: str(tmp_path / f"{len(calls)}_{what}"),
+            way=Way(block_size, stitch, rest_limit),
+            folder=folder,
+            graphs=Graphs(spark, folder),
             bound="auto",
-            rest_limit=rest_limit,
         )
         entries = solved.entries.toPandas()
         kept = ["h", "rows", "persons", "g_hi", "g_lo", *given.solver.codebook.layout.names()]
@@ -97,8 +108,8 @@ def test_a_rest_costs_little(solve: Solve) -> None:
 def test_the_rest_may_need_several_rounds(solve: Solve) -> None:
     given = Signatures.random(5, size=300, k=6)
     entries, solved = solve(given, block_size=20, rest_limit=5)
-    assert 1 < solved.rounds <= len(FACTORS)
-    assert len(solved.cuts) == solved.rounds
+    assert 1 < len(solved.cuts) <= len(FACTORS)
+    assert solved.stitch == {"way": "local", "rounds": 0, "block_rounds": len(solved.cuts), "graphframes_calls": 0}
     assert (entries["class_id"] >= 0).all()
     assert {turn_of(key) for key in classes_of(entries)} >= {0, 1}
     assert given.loss(entries) <= given.loss(given.solver.solve(given.frame)) * 1.15
@@ -115,7 +126,7 @@ def test_refinement_reaches_across_blocks(
     monkeypatch.setattr(refining, "ROUNDS", 0)
     inside, _ = solve(given, block_size=100)
     assert given.loss(across) < given.loss(inside)
-    assert {turn_of(key) for key in classes_of(across)} == {solved.rounds + 3}
+    assert {turn_of(key) for key in classes_of(across)} == {len(solved.cuts) + 3}
     pd.testing.assert_series_equal(
         across.sort_values("h")["bound"], inside.sort_values("h")["bound"], check_index=False, rtol=1e-12
     )
@@ -127,6 +138,35 @@ def test_refinement_leaves_suppressed_signatures_alone(solve: Solve) -> None:
     given = Signatures.of(np.array([[3, 5, 1], [4, 2, 0]]), one, one, codebook(), k=3).with_effort("normal")
     entries, _ = solve(given, block_size=1)
     assert entries["open"].all() and (entries["class_id"] == -1).all()
+
+
+@pytest.mark.parametrize(("seed", "with_sets"), [(5, False), (7, True)])
+def test_regions_gathered_by_graphframes(solve: Solve, spark: "SparkSession", seed: int, with_sets: bool) -> None:
+    if missing_graphframes(spark):
+        pytest.skip("no GraphFrames jar here")
+    given = Signatures.random(seed, size=300, k=6, with_sets=with_sets)
+    local, _ = solve(given, block_size=20)
+    entries, solved = solve(given, block_size=20, stitch="graphframes")
+    assert solved.stitch["way"] == "graphframes"
+    assert solved.stitch["graphframes_calls"] == solved.stitch["rounds"] > 0
+    assert (entries["class_id"] >= 0).all()
+    assert given.loss(entries) <= 1.1 * given.loss(local)
+    # What the blocks closed is not touched by the way the rest is solved.
+    assert {m for key, m in classes_of(local).items() if turn_of(key) == 0} >= {
+        m for key, m in classes_of(entries).items() if turn_of(key) == 0
+    }
+
+
+def test_auto_calls_graphframes_only_beyond_one_process(
+    solve: Solve, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = Signatures.random(5, size=300, k=6)
+    _, solved = solve(given, block_size=20, stitch="auto")
+    assert solved.stitch["graphframes_calls"] == 0
+    monkeypatch.setattr(graph, "missing_graphframes", lambda spark: "this test took it away")
+    with pytest.raises(PlatformError, match="this test took it away") as error:
+        solve(given, block_size=20, stitch="auto", rest_limit=5)
+    assert "io.graphframes:graphframes-spark4_2.13" in str(error.value.fix)
 
 
 def skewed(share: float) -> Signatures:

@@ -1,0 +1,356 @@
+"""What a class costs, and what it costs more once a signature enters: the only code that knows the loss.
+
+Idea: a class that is being built is a *box*: per QI the least and largest code, the values it holds (sets), the tree
+node above them (hierarchies) and the loss so far. What a value would add follows from these few numbers at once, so
+nothing is ever recomputed from the members, and no table over a wide domain has to be filled.
+
+    hierarchy   loss of the lowest common ancestor
+    range       weight · (largest - smallest position) / span of the domain
+    set         weight · distinct values / values of the domain; nothing for a single value
+    null        mixed with values costs the full weight, alone nothing
+    label       not a QI: a charge for rows whose class label is not that of their class's majority
+
+Cost: `rise` and `enter` are constant per QI (a climb of the tree for hierarchies). A loss never falls as a class grows.
+
+Source: the loss of seeds "k-member clustering" (normalized certainty penalty) and its label-guarding variant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from kanon_spark.kernels.problem import Forest, Problem
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Kind = Literal["node", "range", "set"]
+
+NODE, RANGE, SET, LABEL = 0, 1, 2, 3
+_KINDS: dict[str, int] = {"node": NODE, "range": RANGE, "set": SET}
+EPSILON = 1e-9  # losses nearer than this are equal: sums of the same terms differ in their last digits
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How each QI of a table is measured; codes are the compact ones of its forest.
+
+    Attributes:
+        kinds: One of node, range, set per QI.
+        weights: Weights of the QIs (the losses of a forest hold theirs already).
+        positions: Per QI, where each value lies, in code order; used for ranges only.
+        spans: Per QI, the range of the domain; used for ranges only.
+        domains: Per QI, how many values the domain has, null apart; used for sets only.
+        nulls: Per QI, the code of null, -1 where the data holds none. It is the largest code.
+    """
+
+    kinds: tuple[Kind, ...]
+    weights: Floats
+    positions: tuple[Floats, ...]
+    spans: tuple[float, ...]
+    domains: tuple[int, ...]
+    nulls: tuple[int, ...]
+
+    @classmethod
+    def by_nodes(cls, forest: "Forest") -> "Measure":
+        """Every QI by its hierarchy."""
+        width = forest.width
+        nothing = tuple(np.zeros(int(count)) for count in forest.leaves)
+        return cls(("node",) * width, np.ones(width), nothing, (0.0,) * width, (1,) * width, (-1,) * width)
+
+    @property
+    def only_nodes(self) -> bool:
+        """Whether every QI has a hierarchy."""
+        return all(kind == "node" for kind in self.kinds)
+
+    def crossing(self, forest: "Forest") -> Floats:
+        """Per node of the forest: the least loss of a class with members under two different children of it.
+
+        Where blocks are cut, the trees of QIs without a hierarchy are search trees whose losses nobody pays: two
+        values of a set cost two shares of the domain wherever they stand, two neighbours on a range their distance.
+        """
+        least = forest.loss.copy()
+        for j, kind in enumerate(self.kinds):
+            first, end, leaves = int(forest.start[j]), int(forest.start[j + 1]), int(forest.leaves[j])
+            if kind == "set":
+                least[first:end] = 2 * self.weights[j] / max(1, self.domains[j])
+            elif kind == "range":
+                gap = np.append(np.diff(self._places(j)), np.inf)  # between a code and the next
+                if 0 < self.nulls[j] <= len(gap) - 1:
+                    gap[self.nulls[j] - 1] = self.weights[j]
+                least[first : first + leaves] = 0.0
+                least[first + leaves : end] = np.inf
+                for v in range(first, end):
+                    above = int(forest.parent[v])
+                    if above >= 0 and forest.hi[v] < forest.hi[above]:
+                        least[above] = min(least[above], float(gap[forest.hi[v] - 1]))
+        return least
+
+    def _places(self, j: int) -> Floats:
+        """Positions of QI j in units of its loss; infinite values lie one whole span outside."""
+        position, span = self.positions[j], self.spans[j]
+        if self.kinds[j] != "range" or span <= 0:
+            return np.zeros(len(position))
+        known = np.isfinite(position)
+        low, high = position[known].min(), position[known].max()
+        place = np.clip(np.nan_to_num(position, nan=0.0, posinf=np.inf, neginf=-np.inf), low - span, high + span)
+        return (place - low) / span * self.weights[j]
+
+
+class Rules(NamedTuple):
+    """A measure as compiled code sees it; values of QI j stand at base[j] + code."""
+
+    kind: NDArray[np.int8]
+    weight: Floats
+    step: Floats  # loss of one value of a set
+    null: Ints
+    base: Ints
+    place: Floats  # positions in units of the loss
+    start: Ints  # the forest
+    parent: Ints
+    lo: Ints
+    hi: Ints
+    loss: Floats
+    shares: Floats  # signatures by labels: rows of each label; no columns without a label
+    penalty: float
+
+
+class Box(NamedTuple):
+    """A class that is being built; see `begin`."""
+
+    low: Ints
+    high: Ints
+    count: Ints  # distinct values
+    node: Ints
+    cost: Floats  # loss per row in each QI
+    mark: Longs  # values that are inside carry the stamp
+    stamp: Longs
+    tally: Floats  # rows of each label
+    changed: NDArray[np.bool_]  # QIs in which the last signature to enter has changed the box
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A problem as clustering kernels see it: row-major codes (the label last, if there is one) and rules."""
+
+    codes: Ints
+    rules: Rules
+
+    @classmethod
+    def of(cls, problem: "Problem", *, penalty: float = 0.0) -> "Measured":
+        """Rules of a problem; a penalty above 0 needs labels."""
+        forest = problem.forest
+        measure = problem.measure or Measure.by_nodes(forest)
+        kinds = [_KINDS[kind] for kind in measure.kinds]
+        places = [measure._places(j) for j in range(forest.width)]
+        leaves = [int(count) for count in forest.leaves]
+        weights, domains, nulls = list(measure.weights), [max(1, count) for count in measure.domains], measure.nulls
+        codes, shares = problem.codes, np.zeros((problem.size, 0))
+        if penalty > 0 and problem.labels is not None and problem.labels.shape[1] > 1:
+            shares = problem.labels.astype(np.float64)
+            codes = np.column_stack([codes, shares.argmax(axis=1).astype(np.int32)])
+            kinds, places, leaves = [*kinds, LABEL], [*places, np.zeros(shares.shape[1])], [*leaves, shares.shape[1]]
+            weights, domains, nulls = [*weights, penalty], [*domains, 1], (*nulls, -1)
+        rules = Rules(
+            kind=np.array(kinds, np.int8),
+            weight=np.array(weights, np.float64),
+            step=np.array(weights, np.float64) / np.array(domains, np.float64),
+            null=np.array(nulls, np.int32),
+            base=_bases(leaves),
+            place=np.concatenate(places).astype(np.float64),
+            start=forest.start,
+            parent=forest.parent,
+            lo=forest.lo,
+            hi=forest.hi,
+            loss=forest.loss,
+            shares=np.ascontiguousarray(shares),
+            penalty=float(penalty),
+        )
+        return cls(np.ascontiguousarray(codes, dtype=np.int32), rules)
+
+    def box(self) -> Box:
+        """A box to build classes in, one after the other."""
+        return new_box(self.rules)  # type: ignore[no-any-return]
+
+    def costs(self, class_of: Ints, rows: Longs) -> tuple[Floats, Longs]:
+        """Loss per row of each class, the charge for labels included, and its rows."""
+        return class_costs(self.rules, self.codes, rows, class_of)  # type: ignore[no-any-return]
+
+    def total(self, class_of: Ints, rows: Longs, *, suppressed: float) -> float:
+        """Row-weighted loss of all signatures; a suppressed row costs `suppressed`."""
+        cost, held = self.costs(class_of, rows)
+        return float((cost * held)[held > 0].sum() + suppressed * rows[class_of < 0].sum())
+
+
+def _bases(leaves: Sequence[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(leaves)]).astype(np.int32)
+
+
+@njit(cache=True)
+def new_box(rules):  # type: ignore[no-untyped-def]
+    """An empty box."""
+    width = len(rules.kind)
+    return Box(
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int32),
+        np.zeros(width),
+        np.zeros(rules.base[width], np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(rules.shares.shape[1]),
+        np.zeros(width, np.bool_),
+    )
+
+
+@njit(cache=True)
+def begin(rules, box, codes, s):  # type: ignore[no-untyped-def]
+    """Start a class with signature s."""
+    box.stamp[0] += 1
+    for j in range(len(rules.kind)):
+        x = codes[s, j]
+        box.low[j] = x
+        box.high[j] = x
+        box.count[j] = 1
+        box.cost[j] = 0.0
+        if rules.kind[j] == NODE:
+            box.node[j] = rules.start[j] + x
+            box.cost[j] = rules.loss[box.node[j]]
+        elif rules.kind[j] == SET:
+            box.mark[rules.base[j] + x] = box.stamp[0]
+    for label in range(rules.shares.shape[1]):
+        box.tally[label] = rules.shares[s, label]
+
+
+@njit(cache=True)
+def rise(rules, box, j, x):  # type: ignore[no-untyped-def]
+    """What value x would add to the box's loss per row in QI j."""
+    kind = rules.kind[j]
+    if kind == RANGE:
+        low, high = box.low[j], box.high[j]
+        if low <= x <= high:
+            return 0.0
+        null = rules.null[j]
+        if high == null:  # nulls inside: all of them so far, or mixed already
+            return rules.weight[j] - box.cost[j]
+        if x == null:
+            return rules.weight[j] - box.cost[j]
+        base = rules.base[j]
+        if x < low:
+            return rules.place[base + low] - rules.place[base + x]
+        return rules.place[base + x] - rules.place[base + high]
+    if kind == SET:
+        if box.mark[rules.base[j] + x] == box.stamp[0]:
+            return 0.0
+        null = rules.null[j]
+        if box.high[j] == null or x == null:
+            return rules.weight[j] - box.cost[j]
+        return rules.step[j] if box.count[j] > 1 else 2 * rules.step[j]
+    if kind == NODE:
+        v = box.node[j]
+        if rules.lo[v] <= x < rules.hi[v]:
+            return 0.0
+        while x < rules.lo[v] or x >= rules.hi[v]:
+            v = rules.parent[v]
+        return rules.loss[v] - box.cost[j]
+    return rules.penalty if x != majority(box) else 0.0
+
+
+@njit(cache=True)
+def enter(rules, box, codes, s):  # type: ignore[no-untyped-def]
+    """Let signature s enter."""
+    for j in range(len(rules.kind)):
+        x = codes[s, j]
+        box.changed[j] = False
+        kind = rules.kind[j]
+        if kind == LABEL:
+            before = majority(box)
+            for label in range(rules.shares.shape[1]):
+                box.tally[label] += rules.shares[s, label]
+            box.changed[j] = majority(box) != before
+            continue
+        if kind == NODE:
+            v = box.node[j]
+            if rules.lo[v] <= x < rules.hi[v]:
+                continue
+            while x < rules.lo[v] or x >= rules.hi[v]:
+                v = rules.parent[v]
+            box.node[j] = v
+            box.cost[j] = rules.loss[v]
+        elif kind == RANGE:
+            if box.low[j] <= x <= box.high[j]:
+                continue
+            box.cost[j] += rise(rules, box, j, x)
+        else:
+            if box.mark[rules.base[j] + x] == box.stamp[0]:
+                continue
+            box.cost[j] += rise(rules, box, j, x)
+            box.mark[rules.base[j] + x] = box.stamp[0]
+            box.count[j] += 1
+        box.low[j] = min(box.low[j], x)
+        box.high[j] = max(box.high[j], x)
+        box.changed[j] = True
+
+
+@njit(cache=True)
+def majority(box):  # type: ignore[no-untyped-def]
+    """The label of most rows, the first of equals."""
+    best = 0
+    for label in range(1, len(box.tally)):
+        if box.tally[label] > box.tally[best]:
+            best = label
+    return best
+
+
+@njit(cache=True)
+def loss_of(rules, box, rows):  # type: ignore[no-untyped-def]
+    """Loss of all `rows` rows of the box, the charge for labels included."""
+    per_row = 0.0
+    for j in range(len(box.cost)):
+        per_row += box.cost[j]
+    total = per_row * rows
+    if len(box.tally):
+        held = 0.0
+        for label in range(len(box.tally)):
+            held += box.tally[label]
+        total += rules.penalty * (held - box.tally[majority(box)])
+    return total
+
+
+@njit(cache=True)
+def class_costs(rules, codes, rows, class_of):  # type: ignore[no-untyped-def]
+    """Loss per row and rows of each class, from its members."""
+    count = 0
+    for s in range(len(class_of)):
+        count = max(count, class_of[s] + 1)
+    start = np.zeros(count + 1, np.int64)
+    for s in range(len(class_of)):
+        if class_of[s] >= 0:
+            start[class_of[s] + 1] += 1
+    for c in range(count):
+        start[c + 1] += start[c]
+    place = start[:count].copy()
+    member = np.zeros(start[count], np.int32)
+    for s in range(len(class_of)):
+        if class_of[s] >= 0:
+            member[place[class_of[s]]] = s
+            place[class_of[s]] += 1
+    cost = np.zeros(count)
+    held = np.zeros(count, np.int64)
+    box = new_box(rules)
+    for c in range(count):
+        for i in range(start[c], start[c + 1]):
+            s = member[i]
+            held[c] += rows[s]
+            if i == start[c]:
+                begin(rules, box, codes, s)
+            else:
+                enter(rules, box, codes, s)
+        if held[c] > 0:
+            cost[c] = loss_of(rules, box, held[c]) / held[c]
+    return cost, held

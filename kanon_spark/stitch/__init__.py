@@ -1,0 +1,1 @@
+"""What blocks cannot decide alone: trees and classes across their borders. See README.md."""
