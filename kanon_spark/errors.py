@@ -122,6 +122,12 @@ class UnsupportedTypeError(DataError):
     code = "K306"
 
 
+class RepeatedIdError(DataError):
+    """An identifier that is to become a pseudonym stands in several rows."""
+
+    code = "K307"
+
+
 class GuaranteeError(KanonError):
     """A guarantee does not hold on what was written; nothing was published."""
 

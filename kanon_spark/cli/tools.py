@@ -24,7 +24,7 @@ def gc(config: ConfigPath, overrides: Overrides = None, as_json: AsJson = False,
     from kanon_spark.engine.session import get_spark
     from kanon_spark.releases.gc import collect_garbage
 
-    removed = collect_garbage(get_spark(), load_config(config, overrides=overrides or ()))
+    removed = collect_garbage(get_spark(), load_config(config, overrides=overrides or (), keys_optional=True))
     if as_json:
         emit({"event": "outcome", "outcome": "done", "exit_code": 0, "removed": removed})
     elif not quiet:

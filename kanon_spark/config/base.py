@@ -12,7 +12,8 @@ QUOTES = "put it in quotes (YAML reads no, yes, 1, 2020-01-01 as other things)"
 class Spec(BaseModel):
     """Base of all models: what was read cannot be changed, and a misspelt key is an error, never ignored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    # Inputs may be secrets, and pydantic would show them in its errors.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 def refuse(message: str) -> NoReturn:

@@ -23,13 +23,6 @@ class JdbcSpec(Spec):
     options: dict[str, OptionText] = Field(default_factory=dict)
 
 
-class PseudonymSpec(Spec):
-    """A keyed pseudonym in place of an identifier."""
-
-    key: Text
-    stable: bool = False
-
-
 class LDiversitySpec(Spec):
     """Each class must hold at least l well-represented sensitive values."""
 

@@ -17,6 +17,7 @@ from kanon_spark.config.models import Config
 from kanon_spark.config.not_yet import not_yet_problems
 from kanon_spark.config.overrides import apply_override
 from kanon_spark.config.problems import Location, Problem, format_problems, path_text, problem_from
+from kanon_spark.config.pseudonyms import KEYS_OPTIONAL
 from kanon_spark.config.rules import rule_problems
 from kanon_spark.config.yaml_text import parse_yaml
 from kanon_spark.errors import ConfigError, MissingInputError, NotYetError
@@ -56,6 +57,7 @@ def load_config(
     *,
     overrides: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
+    keys_optional: bool = False,
 ) -> LoadedConfig:
     """Read and check a configuration.
 
@@ -63,6 +65,7 @@ def load_config(
         source: Path of a YAML file, a dict of the same form, or a `Config`.
         overrides: Changes such as `"privacy.k=10"`, as the command line's `--set`.
         env: Where `${NAME}` is looked up; the process environment by default.
+        keys_optional: Keys of pseudonyms whose `${NAME}` is not set may be missing: to look at a release, not to run.
 
     Raises:
         MissingInputError: The file is not there.
@@ -81,7 +84,15 @@ def load_config(
     else:
         base_dir, origin = Path(source).absolute().parent, str(source)
         raw, problems = parse_yaml(_read(Path(source)), origin=origin)
-    return check_raw(raw, base_dir=base_dir, origin=origin, overrides=overrides, env=env, problems=problems)
+    return check_raw(
+        raw,
+        base_dir=base_dir,
+        origin=origin,
+        overrides=overrides,
+        env=env,
+        problems=problems,
+        keys_optional=keys_optional,
+    )
 
 
 def _read(path: Path) -> str:
@@ -108,6 +119,7 @@ def check_raw(
     overrides: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     problems: Iterable[Problem] = (),
+    keys_optional: bool = False,
 ) -> LoadedConfig:
     """Check plain values: overrides, then the hash, then `${NAME}`, then the models and all rules."""
     found = list(problems)
@@ -117,18 +129,39 @@ def check_raw(
     raw = copy.deepcopy(raw)
     found += [problem for text in overrides if (problem := apply_override(raw, text))]
     found += _keys_that_are_no_text(raw)
-    sha256 = hashlib.sha256(json.dumps(raw, sort_keys=True, default=str).encode()).hexdigest() if not found else ""
+    sha256 = _hash(raw) if not found else ""
     filled: dict[str, str] = {}
-    data = _expand(raw, os.environ if env is None else env, filled, found)
+    data = _expand(raw, os.environ if env is None else env, filled, found, keys_optional=keys_optional)
     unset = {problem.path for problem in found}
     later: list[Problem] = []
-    config = _validate(data, raw, later)
+    config = _validate(data, raw, later, keys_optional=keys_optional)
     found += [problem for problem in later if problem.path not in unset]
     if found or config is None:
         found = [_without_secrets(problem, filled) for problem in found]
         kind = NotYetError if all(problem.not_yet for problem in found) else ConfigError
         raise kind(format_problems(found, origin=origin))
     return LoadedConfig(config, base_dir, sha256, origin)
+
+
+def _hash(raw: dict[str, Any]) -> str:
+    """Hash of a configuration. Keys of pseudonyms are left out: a hash would let others test guesses at a weak one."""
+    text = json.dumps(_without_keys(raw), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_keys(node: Any, above: Location = ()) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_keys(value, (*above, key)) for key, value in node.items()}
+    return "" if _is_pseudonym_key(above) and not _names_a_variable(node) else node
+
+
+def _names_a_variable(value: object) -> bool:
+    return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
+
+
+def _is_pseudonym_key(location: Location) -> bool:
+    """Whether this is the place of a key: `columns.identifiers.<name>.pseudonym.key`."""
+    return len(location) == 5 and location[:2] == ("columns", "identifiers") and location[3:] == ("pseudonym", "key")
 
 
 def _keys_that_are_no_text(node: Any, above: Location = ()) -> list[Problem]:
@@ -148,15 +181,28 @@ def _keys_that_are_no_text(node: Any, above: Location = ()) -> list[Problem]:
 
 
 def _expand(
-    node: Any, env: Mapping[str, str], filled: dict[str, str], problems: list[Problem], above: Location = ()
+    node: Any,
+    env: Mapping[str, str],
+    filled: dict[str, str],
+    problems: list[Problem],
+    above: Location = (),
+    *,
+    keys_optional: bool = False,
 ) -> Any:
     """Fill in `${NAME}` in text values (never in keys); `$${NAME}` stays as the text `${NAME}`."""
+
+    def inner(value: Any, part: str | int) -> Any:
+        return _expand(value, env, filled, problems, (*above, part), keys_optional=keys_optional)
+
     if isinstance(node, dict):
-        return {key: _expand(value, env, filled, problems, (*above, key)) for key, value in node.items()}
+        return {key: inner(value, key) for key, value in node.items()}
     if isinstance(node, list):
-        return [_expand(value, env, filled, problems, (*above, index)) for index, value in enumerate(node)]
+        return [inner(value, index) for index, value in enumerate(node)]
     if not isinstance(node, str):
         return node
+    unset = [name for escaped, name in _VARIABLE.findall(node) if not escaped and name not in env]
+    if unset and keys_optional and _is_pseudonym_key(above):
+        return ""  # the key is not known here
 
     def fill(match: re.Match[str]) -> str:
         escaped, name = match.groups()
@@ -182,7 +228,9 @@ def _without_secrets(problem: Problem, filled: Mapping[str, str]) -> Problem:
     return replace(problem, path=path, message=message)
 
 
-def _validate(data: dict[str, Any], raw: dict[str, Any], problems: list[Problem]) -> Config | None:
+def _validate(
+    data: dict[str, Any], raw: dict[str, Any], problems: list[Problem], *, keys_optional: bool
+) -> Config | None:
     """The configuration, or None; all problems are added to the list.
 
     Rules that span sections need a well-formed configuration. So that one misspelt key does not hide them, whatever the
@@ -192,7 +240,7 @@ def _validate(data: dict[str, Any], raw: dict[str, Any], problems: list[Problem]
     rest: Any = copy.deepcopy(data)
     while True:
         try:
-            config = Config.model_validate(rest)
+            config = Config.model_validate(rest, context={KEYS_OPTIONAL: keys_optional})
             break
         except ValidationError as invalid:
             errors = invalid.errors(include_url=False, include_input=False)

@@ -36,10 +36,10 @@ from kanon_spark.config.later import (
     KMapSpec,
     LDiversity,
     PartitionSpec,
-    PseudonymSpec,
     Share,
     TCloseness,
 )
+from kanon_spark.config.pseudonyms import PseudonymSpec
 
 __all__ = [
     "ColumnsSpec",
@@ -55,6 +55,7 @@ __all__ = [
     "OutputSpec",
     "PrefixSpec",
     "PrivacySpec",
+    "PseudonymSpec",
     "QiSpec",
     "ReportSpec",
     "ScheduleSpec",

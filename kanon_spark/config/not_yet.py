@@ -13,7 +13,6 @@ NOT_YET: tuple[tuple[str, frozenset[str], str], ...] = (
     ("source.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg sources"),
     ("sink.jdbc", _ANY, "writing over JDBC"),
     ("sink.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg releases"),
-    ("columns.identifiers.*.pseudonym", _ANY, "keyed pseudonyms"),
     ("columns.sensitive.*.hierarchy", _ANY, "hierarchies of sensitive columns"),
     ("columns.sensitive.*.l_diversity", _ANY, "l-diversity"),
     ("columns.sensitive.*.t_closeness", _ANY, "t-closeness"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.models import Config, CsvSpec
+from kanon_spark.config.pseudonyms import repeated_text, stable_warning
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.config.words import did_you_mean
 from kanon_spark.errors import (
@@ -19,6 +20,7 @@ from kanon_spark.errors import (
     EmptyTableError,
     KanonError,
     MissingInputError,
+    RepeatedIdError,
     RequestError,
     RoleError,
     TooFewPersonsError,
@@ -81,6 +83,7 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
     if not doubled:
         found += _type_findings(schema, config)
         found += _unit_type_findings(schema, config)
+        found += _pseudonym_type_findings(schema, config)
     return found
 
 
@@ -100,6 +103,7 @@ def check_table(
             Finding("error", "source", "the table has no rows", "check source.path and source.where", empty),
         ]
     found += _person_findings(counts, source, config)
+    found += _pseudonym_findings(source, config)
     found += _value_findings(counts, source, config)
     found += _coverage_findings(spark, source, config, base_dir=loaded.base_dir, show_values=show_values)
     return found
@@ -150,6 +154,35 @@ def _unit_type_findings(schema: "StructType", config: Config) -> Iterator[Findin
             "name a column of text or numbers",
             UnsupportedTypeError.exit_code,
         )
+
+
+def _pseudonym_type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
+    from kanon_spark.signatures.ids import can_be_pseudonymized
+
+    types = {field.name: field.dataType for field in schema.fields}
+    for name, spec in config.columns.identifiers.items():
+        path = f"columns.identifiers.{name}.pseudonym"
+        if spec.pseudonym is not None and name in types and not can_be_pseudonymized(types[name]):
+            yield Finding(
+                "error",
+                path,
+                f"a column of type {types[name].simpleString()} cannot become a pseudonym",
+                "cast it to text, a whole number, a decimal or a date in the source, or drop it",
+                UnsupportedTypeError.exit_code,
+            )
+        if spec.pseudonym is not None and spec.pseudonym.stable:
+            fix = "leave stable out, so that each run has pseudonyms of its own, unless the releases are to be linked"
+            yield Finding("warning", f"{path}.stable", stable_warning(name), fix)
+
+
+def _pseudonym_findings(source: "DataFrame", config: Config) -> Iterator[Finding]:
+    from kanon_spark.signatures.ids import look_at_ids
+
+    names = [name for name, spec in config.columns.identifiers.items() if spec.pseudonym is not None]
+    for name, facts in look_at_ids(source, names).items():
+        if facts.repeated:
+            message, fix = repeated_text(name, facts.repeated)
+            yield Finding("error", f"columns.identifiers.{name}.pseudonym", message, fix, RepeatedIdError.exit_code)
 
 
 def _counts(source: "DataFrame", config: Config) -> "Row":

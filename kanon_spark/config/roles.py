@@ -13,13 +13,15 @@ class Roles:
     Attributes:
         quasi_identifiers: Generalized.
         kept: Published unchanged: sensitive columns, and the others where `other: keep`.
-        dropped: Identifiers, the unit, and the others where `other: drop`.
+        pseudonyms: Identifiers that are published as pseudonyms (the unit may be one of them).
+        dropped: Other identifiers, the unit, and the others where `other: drop`.
         missing: Named in the configuration, but not in the table.
         without_role: Neither named nor covered by `other`; a run refuses them.
     """
 
     quasi_identifiers: tuple[str, ...]
     kept: tuple[str, ...]
+    pseudonyms: tuple[str, ...]
     dropped: tuple[str, ...]
     missing: tuple[str, ...]
     without_role: tuple[str, ...]
@@ -38,11 +40,13 @@ def assign_roles(config: Config, columns: Sequence[str]) -> Roles:
     hidden = {*named.identifiers} | ({unit} if unit is not None else set())
     others = [name for name in columns if name not in {*hidden, *named.quasi_identifiers, *named.sensitive}]
     kept = {*named.sensitive, *(others if named.other == "keep" else ())}
-    dropped = {*hidden, *(others if named.other == "drop" else ())}
+    pseudonyms = {name for name, spec in named.identifiers.items() if spec.pseudonym is not None}
+    dropped = {*hidden, *(others if named.other == "drop" else ())} - pseudonyms
     wanted = dict.fromkeys([*named.identifiers, *named.quasi_identifiers, *named.sensitive, *([unit] if unit else [])])
     return Roles(
         quasi_identifiers=tuple(named.quasi_identifiers),
         kept=tuple(name for name in columns if name in kept),
+        pseudonyms=tuple(name for name in columns if name in pseudonyms),
         dropped=tuple(name for name in columns if name in dropped),
         missing=tuple(name for name in wanted if name not in columns),
         without_role=tuple(others) if named.other == "error" else (),

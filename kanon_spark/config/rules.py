@@ -45,7 +45,7 @@ def _partitions(config: Config) -> Iterator[Problem]:
         if name in config.columns.quasi_identifiers:
             yield Problem(path, "a quasi-identifier is generalized and cannot partition the release; use a kept column")
         elif name in config.columns.identifiers:
-            yield Problem(path, "an identifier is dropped and cannot partition the release; use a kept column")
+            yield Problem(path, "an identifier cannot partition the release; use a kept column")
 
 
 def _places(config: Config) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ import pandas as pd
 from kanon_spark import __version__
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.roles import Roles
+from kanon_spark.engine.pseudonyms import pseudonym_columns
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import KanonError
@@ -67,6 +68,7 @@ def make_manifest(
             "qi": list(roles.quasi_identifiers),
             "sensitive": list(config.columns.sensitive),
             "kept": list(roles.kept),
+            "pseudonyms": pseudonym_columns(config),
             "dropped": list(roles.dropped),
         },
         "rows": {

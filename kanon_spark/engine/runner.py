@@ -15,6 +15,7 @@ from kanon_spark.engine.evidence import make_evidence
 from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
+from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_facts, pseudonym_specs, pseudonym_warnings
 from kanon_spark.engine.refuse import as_known, refuse_errors
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.session import get_spark
@@ -34,6 +35,8 @@ from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
 from kanon_spark.recoding.apply import recode, spread
+from kanon_spark.recoding.pseudonyms import pseudonymize
+from kanon_spark.signatures.ids import look_at_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from kanon_spark.releases.workdir import WorkDir
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
+    from kanon_spark.signatures.ids import IdFacts
     from kanon_spark.verify.facts import Verdict
 
 
@@ -97,11 +101,12 @@ class _Opened:
     publisher: "Publisher | UnpublishedRelease"
     work: "WorkDir"
     lock: "TargetLock | None"
+    ids: "dict[str, IdFacts]"  # of the identifiers that become pseudonyms
 
     @property
     def columns(self) -> list[str]:
         """The published columns, in the source's order."""
-        published = {*self.roles.quasi_identifiers, *self.roles.kept}
+        published = {*self.roles.quasi_identifiers, *self.roles.kept, *self.roles.pseudonyms}
         return [name for name in self.source.columns if name in published]
 
 
@@ -166,18 +171,19 @@ class _Job:
             assert table is not None
             refuse_errors(check_schema(table.schema, config))
             roles = assign_roles(config, table.columns)
-            opened = _Opened(table, facts, roles, publisher, work, lock)
+            opened = _Opened(table, facts, roles, publisher, work, lock, ids={})
             publisher.check_schema(self._published_schema(opened))
+            opened.ids = checked_ids(table, config)
         return opened
 
     def _published_schema(self, opened: _Opened) -> Any:
-        """The release's schema: QIs are strings, everything else is as it was."""
+        """The release's schema: QIs and pseudonyms are strings, everything else is as it was."""
         from pyspark.sql import types as T
 
         fields = {field.name: field for field in opened.source.schema.fields}
-        qis = set(opened.roles.quasi_identifiers)
+        texts = {*opened.roles.quasi_identifiers, *opened.roles.pseudonyms}
         return T.StructType(
-            [T.StructField(name, T.StringType()) if name in qis else fields[name] for name in opened.columns]
+            [T.StructField(name, T.StringType()) if name in texts else fields[name] for name in opened.columns]
         )
 
     def _anonymize(self, opened: _Opened) -> Release:
@@ -275,6 +281,7 @@ class _Job:
                 entry_count=signatures.count,
                 star=star,
             )
+            published = pseudonymize(published, pseudonym_specs(self.config), run_id=self.ctx.run_id)
             if self.config.sink is None or self.config.sink.order == "shuffled":
                 published = spread(published, qis=opened.roles.quasi_identifiers)
             opened.publisher.write(published)
@@ -295,6 +302,9 @@ class _Job:
                 suppressed_rows="star" if star else "drop",
                 max_suppression=config.privacy.max_suppression,
                 input_rows=signatures.rows,
+                pseudonyms=pseudonym_facts(
+                    opened.source, encoding, config, kept=opened.roles.kept, run_id=self.ctx.run_id
+                ),
             )
             if not verdict.passed and self._source_changed(opened, encoding, signatures):
                 raise SourceChangedError(
@@ -307,7 +317,9 @@ class _Job:
 
     def _source_changed(self, opened: _Opened, encoding: "Encoding", signatures: "Signatures") -> bool:
         """Read the source once more: is it still what the signatures were made of?"""
-        return encoding.source_hash(opened.source, opened.roles.kept) != signatures.source_hash
+        if encoding.source_hash(opened.source, opened.roles.kept) != signatures.source_hash:
+            return True
+        return look_at_ids(opened.source, list(opened.ids)) != opened.ids
 
     def _publish(
         self,
@@ -325,7 +337,9 @@ class _Job:
         ctx, config, publisher = self.ctx, self.config, opened.publisher
         # Two small looks that leave cores idle while they are planned: let them overlap.
         with ctx.stage("measure"), ThreadPoolExecutor(max_workers=1) as pool:
-            sampling = pool.submit(sample_rows, opened.source, encoding, solved.entries, columns=opened.columns)
+            # Beside its pseudonym an id would undo it for whoever reads the report: samples show neither.
+            shown = [name for name in opened.columns if name not in opened.roles.pseudonyms]
+            sampling = pool.submit(sample_rows, opened.source, encoding, solved.entries, columns=shown)
             metrics = measure(
                 solved.entries,
                 encoding.codebook,
@@ -349,7 +363,10 @@ class _Job:
             metrics=metrics,
             samples=samples,
         )
-        manifest["warnings"] = previous_release_warnings(publisher.published(), verdict.content_hash)
+        manifest["warnings"] = [
+            *previous_release_warnings(publisher.published(), verdict.content_hash),
+            *pseudonym_warnings(config),
+        ]
         if opened.lock is not None:
             opened.lock.assert_held()
         standing = read_reports(manifest["files"], spark=ctx.spark)

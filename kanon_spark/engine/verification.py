@@ -8,6 +8,7 @@ from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.preflight import check_schema
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.engine.evidence import make_evidence
+from kanon_spark.engine.pseudonyms import pseudonym_facts
 from kanon_spark.engine.refuse import refuse_errors
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import MissingInputError, RequestError
@@ -47,7 +48,7 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
         )
     ctx = RunContext(spark)
     with WorkDir.open(spark, config, loaded.base_dir, ctx.run_id) as work:
-        path, seed = _find_recoding(spark, loaded, work.store)
+        path, seed, run_id = _find_recoding(spark, loaded, work.store)
         source = open_source(spark, config.source, base_dir=loaded.base_dir, work=work).table
         refuse_errors(check_schema(source.schema, config))
         kept = assign_roles(config, source.columns).kept
@@ -67,11 +68,12 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
             suppressed_rows="star" if star else "drop",
             max_suppression=config.privacy.max_suppression,
             pairs=encoding.pairs(source, unit) if unit else None,
+            pseudonyms=pseudonym_facts(source, encoding, config, kept=kept, run_id=run_id),
         )
 
 
-def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStore") -> tuple[str, int]:
-    """Path and seed of the recoding of the release that stands at the configured target."""
+def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStore") -> tuple[str, int, str]:
+    """Path and seed of the recoding of the release that stands at the configured target, and the run it is of."""
     config = loaded.config
     target = target_of(spark, config.sink, loaded.base_dir) if config.sink is not None else None
     run_id = published_run_id(spark, target) if target is not None else None
@@ -80,7 +82,7 @@ def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStor
         path = f"{root}/{entry_name(run_id, 'recoding')}"
         facts = f"{path}/{_FACTS}"
         if store.exists(facts):
-            return path, int(json.loads(store.read_text(facts))["seed"])
+            return path, int(json.loads(store.read_text(facts))["seed"]), run_id
     raise MissingInputError(
         f"there is no recoding of the release at {target}",
         where="execution.work_dir",

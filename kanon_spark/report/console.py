@@ -98,10 +98,9 @@ def _samples(manifest: Manifest, console: "Console", signs: _Signs) -> None:
     if console.measure(table).minimum > console.width or _natural_width(rows) > console.width:
         table = _one_below_the_other(rows, signs)
     console.print(table)
-    if gone:
-        console.print(
-            f"Not in the release: {clean(', '.join(gone), width=500)}", markup=False, style="dim", soft_wrap=True
-        )
+    for said, names in (("Not in the release", gone), ("Published as a pseudonym", facts.pseudonyms(manifest))):
+        if names:
+            console.print(f"{said}: {clean(', '.join(names), width=500)}", markup=False, style="dim", soft_wrap=True)
 
 
 def _cells(rows: Samples) -> list[tuple[list[str], list[str], list[str]]]:

@@ -275,6 +275,12 @@ def dropped(manifest: Manifest) -> list[str]:
     return [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []
 
 
+def pseudonyms(manifest: Manifest) -> list[str]:
+    """The columns that are published as pseudonyms."""
+    names = lookup(manifest, "columns", "pseudonyms")
+    return [str(name) for name in names] if isinstance(names, Mapping) else []
+
+
 def places(manifest: Manifest) -> list[tuple[str, str]]:
     """Where release, manifest and report are."""
     files = lookup(manifest, "files")

@@ -67,7 +67,13 @@ def _before_after(manifest: Manifest) -> Section | None:
         }
         for before, after in zip(rows.before, rows.after, strict=True)
     ]
-    return {"qi": rows.qi, "kept": rows.kept, "rows": pairs, "dropped": facts.dropped(manifest)}
+    return {
+        "qi": rows.qi,
+        "kept": rows.kept,
+        "rows": pairs,
+        "dropped": facts.dropped(manifest),
+        "pseudonyms": facts.pseudonyms(manifest),
+    }
 
 
 def _cell(value: Any) -> str:

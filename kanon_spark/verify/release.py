@@ -10,6 +10,7 @@ from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
 from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, summarize
 from kanon_spark.verify.identities import Counted, count_entries
 from kanon_spark.verify.persons import Persons, count_persons
+from kanon_spark.verify.pseudonyms import PseudonymFacts, pseudonym_check
 from kanon_spark.verify.published import with_published
 from kanon_spark.verify.table import k_check
 
@@ -27,6 +28,7 @@ def verify_release(
     max_suppression: float,
     input_rows: int,
     pairs: "DataFrame | None" = None,
+    pseudonyms: PseudonymFacts | None = None,
 ) -> Verdict:
     """Check a written table against the recoding it claims to follow.
 
@@ -39,13 +41,16 @@ def verify_release(
         max_suppression: Largest share of the input's rows that may be suppressed.
         input_rows: Rows of the source.
         pairs: Persons of each signature, where `privacy.unit` is given (see `verify/persons.py`).
+        pseudonyms: Identifiers that are published as pseudonyms, where there are any.
 
     Returns:
-        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`.
+        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`, and
+        `pseudonyms` where there are any.
     """
     star = suppressed_rows == "star"
     width = len(evidence.qis)
     names = [qi.name for qi in evidence.qis]
+    pseudonymized = [] if pseudonyms is None else [each.name for each in pseudonyms.columns]
     staged = group_rows(table, qi=names, kept=kept)
     published = with_published(evidence)
     claimed = published if star else published.where("class_id >= 0")
@@ -60,7 +65,7 @@ def verify_release(
         untrue = untrue_cells(evidence, published, entries=counted.entries)
         found, promise = looking.result(), promising.result()
     checks = [
-        _columns_check(table.columns, [*names, *kept]),
+        _columns_check(table.columns, [*names, *kept, *pseudonymized]),
         k_check(found, k=k, persons=False) if persons is None else _person_check(persons, k=k),
         _rows_check(found.rows, counted, input_rows=input_rows, star=star),
         _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),
@@ -69,6 +74,8 @@ def verify_release(
     ]
     same = (found.fingerprint, found.rows) == (promise.fingerprint, promise.rows)
     checks.append(_multiset_check(0 if same else max(1, differing_tuples(staged, promised))))
+    if pseudonyms is not None:
+        checks.append(pseudonym_check(table, pseudonyms, published, qi=names, kept=kept, star=star))
 
     sizes = found.sizes
     if star and counted.suppressed:

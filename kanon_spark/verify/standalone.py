@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kanon_spark.io.content import hash_sums
 from kanon_spark.verify.facts import Check, Evidence, Verdict
+from kanon_spark.verify.pseudonyms import PseudonymFacts
 from kanon_spark.verify.release import verify_release
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def verify_against_source(
     suppressed_rows: Literal["drop", "star"],
     max_suppression: float,
     pairs: "DataFrame | None" = None,
+    pseudonyms: PseudonymFacts | None = None,
 ) -> Verdict:
     """Check that the recoding is the source's own, then that the table is the source recoded.
 
@@ -34,6 +36,7 @@ def verify_against_source(
         suppressed_rows: Whether suppressed rows were dropped or published as rows of `*`.
         max_suppression: Largest share of the source's rows that may be suppressed.
         pairs: Persons of each signature, where `privacy.unit` is given.
+        pseudonyms: Identifiers that are published as pseudonyms, where there are any.
 
     Returns:
         The verdict of `verify_release` with the check `source` before the others.
@@ -53,6 +56,7 @@ def verify_against_source(
         max_suppression=max_suppression,
         input_rows=here[1],
         pairs=pairs,
+        pseudonyms=pseudonyms,
     )
     if here == there:
         check = Check("source", True, f"the recoding was made from these {here[1]:,} rows in {here[0]:,} signatures")

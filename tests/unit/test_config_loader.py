@@ -155,7 +155,6 @@ def test_the_unit_may_be_an_identifier() -> None:
 NOT_YET_EXAMPLES: dict[str, Any] = {
     "source.jdbc": {"url": "jdbc:x", "table": "t"},
     "sink.jdbc": {"url": "jdbc:x", "table": "t"},
-    "columns.identifiers.*.pseudonym": {"key": "secret"},
     "columns.sensitive.*.hierarchy": "flat",
     "privacy.k_map": {"k": 5, "table": "t"},
     "method.cut": "loss",
