@@ -6,6 +6,12 @@ from hypothesis import strategies as st
 from random_problems import lowest_common, random_problem
 
 from kanon_spark.kernels.partners import cheapest_partners
+from kanon_spark.kernels.problem import Forest
+
+
+def leaves(forest: Forest, node: int) -> range:
+    """The codes under a node."""
+    return range(forest.lo[node], forest.hi[node])
 
 
 @settings(max_examples=80, deadline=None)
@@ -32,10 +38,9 @@ def test_partners_are_those_of_a_scan(seed: int, size: int, width: int, forbid: 
         for b in asking:
             if a != b:
                 both = [
-                    lowest_common(forest, j, [*range(forest.lo[nodes[a, j]], forest.hi[nodes[a, j]])]
-                                  + [*range(forest.lo[nodes[b, j]], forest.hi[nodes[b, j]])])
+                    lowest_common(forest, j, [*leaves(forest, nodes[a, j]), *leaves(forest, nodes[b, j])])
                     for j in range(width)
-                ]  # fmt: skip
+                ]
                 union[b] = (rows[a] + rows[b]) * forest.loss[both].sum() - rows[a] * cost[a] - rows[b] * cost[b]
         if np.isfinite(union.min(initial=np.inf)):
             assert added[a] == np.float64(added[a]) and abs(added[a] - union.min()) < 1e-9

@@ -47,7 +47,11 @@ def test_the_tree_weighs_what_scipy_says(seed: int, size: int, way: str) -> None
 def test_kruskal_keeps_a_minimum_forest() -> None:
     edges = Edges.ordered(np.array([0, 1, 0, 3]), np.array([1, 2, 2, 4]), np.array([3, 1, 2, 5]))
     kept = kruskal(edges, 6)
-    assert list(zip(kept.a.tolist(), kept.b.tolist(), kept.w.tolist(), strict=True)) == [(1, 2, 1), (0, 2, 2), (3, 4, 5)]
+    assert list(zip(kept.a.tolist(), kept.b.tolist(), kept.w.tolist(), strict=True)) == [
+        (1, 2, 1),
+        (0, 2, 2),
+        (3, 4, 5),
+    ]
     assert components(edges.a, edges.b, 6).tolist() == [0, 0, 0, 3, 3, 5]
 
 

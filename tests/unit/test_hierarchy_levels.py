@@ -3,7 +3,6 @@
 import numpy as np
 
 from kanon_spark.hierarchy.tree import Tree
-from kanon_spark.measure.metrics import lowest_levels
 
 
 def test_a_node_that_stands_at_several_levels_counts_at_the_lowest() -> None:
@@ -16,8 +15,8 @@ def test_a_node_that_stands_at_several_levels_counts_at_the_lowest() -> None:
         loss=np.array([0, 0, 0, 2 / 3, 1]),
         levels=np.array([[0, 1, 2], [3, 3, 2], [4, 4, 4]], np.int32),
     )
-    assert lowest_levels(tree).tolist() == [0, 0, 0, 1, 2]
+    assert tree.lowest_levels().tolist() == [0, 0, 0, 1, 2]
 
 
 def test_a_flat_tree_has_two_levels() -> None:
-    assert lowest_levels(Tree.flat(["x", None])).tolist() == [0, 0, 1]
+    assert Tree.flat(["x", None]).lowest_levels().tolist() == [0, 0, 1]
