@@ -89,7 +89,8 @@ def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedC
         config = loaded.config
         asked = replace(asked, qi=asked.qi or tuple(config.columns.quasi_identifiers), k=asked.k or config.privacy.k)
     if manifest is not None:
-        qi = tuple(manifest.get("columns", {}).get("qi", ()))
+        columns = manifest.get("columns", {})
+        qi = (*columns.get("qi", ()), *columns.get("added", ()))  # the numbers beside a label tell rows apart too
         asked = replace(asked, qi=asked.qi or qi, k=asked.k or manifest.get("privacy", {}).get("k", {}).get("asked"))
     if not asked.qi or asked.k is None:
         missing = "--k" if asked.qi else "--qi" if asked.k is not None else "--qi and --k"

@@ -83,6 +83,7 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
     if not doubled:
         found += _type_findings(schema, config)
         found += _unit_type_findings(schema, config)
+        found += _form_findings(schema, config)
         found += _pseudonym_type_findings(schema, config)
     return found
 
@@ -141,6 +142,42 @@ def _type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
             wrong = error
         if wrong is not None:
             yield Finding("error", wrong.where or f"{_QIS}.{name}", wrong.message, wrong.fix, wrong.exit_code)
+
+
+def _form_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
+    """What stands against the number columns that `output.numeric` adds."""
+    from kanon_spark.signatures.columns import kind_of
+    from kanon_spark.signatures.forms import forms_of
+
+    kinds = {}
+    for field in schema.fields:
+        if field.name in config.columns.quasi_identifiers:
+            try:
+                kinds[field.name] = kind_of(field.dataType, qi=field.name)
+            except DataError:  # said already
+                continue
+    dropped = assign_roles(config, schema.fieldNames()).dropped
+    # Spark does not tell age_lo from Age_Lo.
+    taken = {name.lower() for name in schema.fieldNames() if name not in dropped}
+    for name, form in forms_of(config, kinds).items():
+        for added in form.added(name):
+            if added.lower() in taken:
+                yield Finding(
+                    "error",
+                    "output.numeric",
+                    f"the release would have two columns called '{added}', one of them added beside '{name}'",
+                    "rename or drop the table's column, or set output.numeric: label",
+                    RequestError.exit_code,
+                )
+            taken.add(added.lower())
+        if "mean" in form.numbers and config.columns.quasi_identifiers[name].min_level:
+            yield Finding(
+                "error",
+                f"{_QIS}.{name}.min_level",
+                "the values are generalized from the start, and a mean would tell what min_level hides",
+                "set output.numeric: bounds, or remove min_level",
+                RequestError.exit_code,
+            )
 
 
 def _unit_type_findings(schema: "StructType", config: Config) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ def make_evidence(
                 early=encoding.early(source, index) if derived else None,
                 static=column.static,
                 value_type=encoding.types[index].simpleString(),
+                form=column.form,
             )
         )
     return Evidence(

@@ -158,8 +158,20 @@ def sample_rows(
         if row["h"] not in published.index:
             continue
         before.append(raw)
-        after.append({**raw, **_labels(published.loc[row["h"]], encoding.codebook)})
+        after.append(_after(raw, published.loc[row["h"]], encoding.codebook))
     return {"before": before, "after": after}
+
+
+def _after(raw: Mapping[str, str | None], entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None]:
+    """A raw row as it is published, the numbers beside a quasi-identifier behind it."""
+    labels = _labels(entry, codebook)
+    added = {column.name: column.form.added(column.name) for column in codebook.columns}
+    own = {added: _plain(entry[name]) if entry["class_id"] >= 0 else None for name, added in codebook.numbers.items()}
+    shown: dict[str, str | None] = {}
+    for name, value in raw.items():
+        shown[name] = labels.get(name, value)
+        shown |= {each: own[each] for each in added.get(name, ())}
+    return shown
 
 
 def _labels(entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None]:

@@ -35,7 +35,10 @@ from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
 from kanon_spark.recoding.apply import recode, spread
+from kanon_spark.recoding.columns import published_schema, with_added
 from kanon_spark.recoding.pseudonyms import pseudonymize
+from kanon_spark.signatures.columns import kind_of, type_of
+from kanon_spark.signatures.forms import Form, forms_of
 from kanon_spark.signatures.ids import look_at_ids
 
 if TYPE_CHECKING:
@@ -102,12 +105,23 @@ class _Opened:
     work: "WorkDir"
     lock: "TargetLock | None"
     ids: "dict[str, IdFacts]"  # of the identifiers that become pseudonyms
+    forms: "dict[str, Form]"  # of the quasi-identifiers
+
+    @property
+    def own_columns(self) -> list[str]:
+        """The published columns that the source has, in its order."""
+        published = {*self.roles.quasi_identifiers, *self.roles.kept, *self.roles.pseudonyms}
+        return [name for name in self.source.columns if name in published]
 
     @property
     def columns(self) -> list[str]:
-        """The published columns, in the source's order."""
-        published = {*self.roles.quasi_identifiers, *self.roles.kept, *self.roles.pseudonyms}
-        return [name for name in self.source.columns if name in published]
+        """The published columns: the source's, and the numbers beside quasi-identifiers."""
+        return with_added(self.own_columns, self.forms)
+
+    @property
+    def tuple_columns(self) -> list[str]:
+        """The columns by which published rows are told apart: k must hold for all of them together."""
+        return with_added(self.roles.quasi_identifiers, self.forms)
 
 
 class _Job:
@@ -171,20 +185,16 @@ class _Job:
             assert table is not None
             refuse_errors(check_schema(table.schema, config))
             roles = assign_roles(config, table.columns)
-            opened = _Opened(table, facts, roles, publisher, work, lock, ids={})
+            kinds = {name: kind_of(type_of(table, name), qi=name) for name in roles.quasi_identifiers}
+            opened = _Opened(table, facts, roles, publisher, work, lock, ids={}, forms=forms_of(config, kinds))
             publisher.check_schema(self._published_schema(opened))
             opened.ids = checked_ids(table, config)
         return opened
 
     def _published_schema(self, opened: _Opened) -> Any:
-        """The release's schema: QIs and pseudonyms are strings, everything else is as it was."""
-        from pyspark.sql import types as T
-
-        fields = {field.name: field for field in opened.source.schema.fields}
+        """The release's schema."""
         texts = {*opened.roles.quasi_identifiers, *opened.roles.pseudonyms}
-        return T.StructType(
-            [T.StructField(name, T.StringType()) if name in texts else fields[name] for name in opened.columns]
-        )
+        return published_schema(opened.source.schema, opened.own_columns, opened.forms, texts=texts)
 
     def _anonymize(self, opened: _Opened) -> Release:
         from kanon_spark.signatures.aggregate import aggregate
@@ -283,7 +293,7 @@ class _Job:
             )
             published = pseudonymize(published, pseudonym_specs(self.config), run_id=self.ctx.run_id)
             if self.config.sink is None or self.config.sink.order == "shuffled":
-                published = spread(published, qis=opened.roles.quasi_identifiers)
+                published = spread(published, qis=opened.tuple_columns)
             opened.publisher.write(published)
 
     def _verify(
@@ -338,7 +348,7 @@ class _Job:
         # Two small looks that leave cores idle while they are planned: let them overlap.
         with ctx.stage("measure"), ThreadPoolExecutor(max_workers=1) as pool:
             # Beside its pseudonym an id would undo it for whoever reads the report: samples show neither.
-            shown = [name for name in opened.columns if name not in opened.roles.pseudonyms]
+            shown = [name for name in opened.own_columns if name not in opened.roles.pseudonyms]
             sampling = pool.submit(sample_rows, opened.source, encoding, solved.entries, columns=shown)
             metrics = measure(
                 solved.entries,
@@ -363,6 +373,7 @@ class _Job:
             metrics=metrics,
             samples=samples,
         )
+        manifest["columns"]["added"] = list(encoding.codebook.numbers.values())
         manifest["warnings"] = [
             *previous_release_warnings(publisher.published(), verdict.content_hash),
             *pseudonym_warnings(config),
@@ -386,7 +397,7 @@ class _Job:
         schema = self._published_schema(opened)
         released = publisher.read_published(schema)
         path = opened.work.path("recoding")
-        k, qis = config.privacy.k, opened.roles.quasi_identifiers
+        k, qis = config.privacy.k, opened.tuple_columns
 
         def verify_again() -> "Verdict":
             from kanon_spark.verify.table import verify_table

@@ -55,6 +55,12 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
         encoding = prepare_encoding(ctx, source, config, base_dir=loaded.base_dir, folder=work.path("domains"))
         encoding = replace(encoding, seed=seed)
         entries = spark.read.parquet(path)
+        if not set(encoding.codebook.numbers) <= set(entries.columns):
+            raise RequestError(
+                "the release was made without the columns of numbers that the configuration now asks for",
+                where="output.numeric",
+                fix="verify with the configuration that the release was made with",
+            )
         suppressed = entries.where(F.col("class_id") < 0).agg(F.sum("persons")).first()
         held_back = int(suppressed[0] or 0) if suppressed is not None else 0
         star = config.output.suppressed_rows == "star" and held_back >= config.privacy.k

@@ -159,7 +159,9 @@ def _means(
     placed = np.flatnonzero(class_of >= 0)
     placed = placed[np.argsort(class_of[placed], kind="stable")]
     groups = class_of[placed]
-    starts = np.flatnonzero(np.append(True, np.diff(groups) != 0)) if len(groups) else np.zeros(0, np.int64)
+    if not len(groups):
+        return means
+    starts = np.flatnonzero(np.append(True, np.diff(groups) != 0))
     weighed = rows[placed] * column.positions[codes[placed]]
     for begin, end in zip(starts, np.append(starts[1:], len(groups)), strict=True):
         try:

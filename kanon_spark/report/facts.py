@@ -261,7 +261,8 @@ def samples(manifest: Manifest) -> Samples | None:
     pairs = list(zip(before, after, strict=False))
     qi = lookup(manifest, "columns", "qi")
     names = tuple(str(name) for name in qi) if isinstance(qi, Sequence) and qi else tuple(pairs[0][1])
-    kept = tuple(name for name in pairs[0][1] if name not in names and name in pairs[0][0])
+    added = lookup(manifest, "columns", "added") or ()
+    kept = tuple(name for name in pairs[0][1] if name not in names and (name in pairs[0][0] or name in added))
     return Samples(names, kept, tuple(b for b, _ in pairs), tuple(a for _, a in pairs))
 
 

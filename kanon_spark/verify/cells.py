@@ -36,7 +36,7 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
     values = _leaf_values(evidence, list(known))
     untrue: dict[str, int] = {}
     for index, qi in enumerate(evidence.qis):
-        judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path)
+        judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path, members=qi.form.members)
         if index in known:
             cells = ((values[index](leaf), label) for leaf, label in known[index])
             wrong = judge.untrue(cells, generalized=qi.derived)
@@ -73,7 +73,10 @@ def _leaf_values(evidence: Evidence, indexes: Sequence[int]) -> "list[Callable[[
         values.append(dict(enumerate(qi.leaf_labels if qi.derived else spelt or ())))
     plain = [index for index in indexes if not values[index]]
     if plain:
-        tables = [leaf_texts(evidence.entries, evidence.qis[index]).select(F.lit(index).alias("qi"), "code", "text") for index in plain]
+        tables = [
+            leaf_texts(evidence.entries, evidence.qis[index]).select(F.lit(index).alias("qi"), "code", "text")
+            for index in plain
+        ]
         found = reduce(lambda left, right: left.unionAll(right), tables).toArrow()
         for index, code, text in zip(*(found[name].to_pylist() for name in ("qi", "code", "text")), strict=True):
             values[index][code] = text
@@ -109,7 +112,8 @@ def _pair_table(evidence: Evidence, published: "DataFrame", index: int) -> "Data
     """Distinct (value, label) of one QI as a table."""
     from pyspark.sql import functions as F
 
-    name = tuple_columns(len(evidence.qis))[index]
+    own = evidence.qis[index].publish != "node"  # its label stands in the entries as text
+    name = f"label_{index}" if own else tuple_columns(len(evidence.qis))[index]
     pairs = published.where("class_id >= 0").select(
         evidence.layout.unpack_column(index).alias("leaf"), F.col(name).alias("label")
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kanon_spark.errors import GuaranteeError, SuppressionError
+from kanon_spark.signatures.forms import AS_LABELS, Form
 from kanon_spark.signatures.layout import Layout
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class QiFacts:
             `unknown: root`); None elsewhere.
         static: True where the labels come from a hierarchy file, so that they may stand as literals in a plan.
         value_type: SQL type that `values` are cast to before they are hashed.
+        form: In which form the configuration wants it published.
     """
 
     name: str
@@ -154,6 +156,7 @@ class QiFacts:
     early: "DataFrame | None" = None
     static: bool = False
     value_type: str = "string"
+    form: Form = AS_LABELS
 
     @property
     def derived(self) -> bool:
@@ -167,7 +170,8 @@ class Evidence:
 
     Attributes:
         entries: One row per signature: key words, `h`, `rows`, `g_hi`, `g_lo`, `class_id` (-1 = suppressed), out words,
-            and `label_<i>` for each range or set QI.
+            `label_<i>` for each range or set QI (JSON texts of the members where arrays are published), and `lo_<i>`
+            and `hi_<i>`, or `mean_<i>`, where numbers are.
         layout: How leaf codes are packed in the key words.
         node_layout: How node ids are packed in the out words.
         qis: The quasi-identifiers, in the order of the codes.
@@ -179,3 +183,17 @@ class Evidence:
     node_layout: Layout
     qis: tuple[QiFacts, ...]
     seed: int
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """The entries' columns of numbers, and the name that each has in the release."""
+        return {
+            f"{part}_{index}": name
+            for index, qi in enumerate(self.qis)
+            for part, name in zip(qi.form.numbers, qi.form.added(qi.name), strict=True)
+        }
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the published tuple: the quasi-identifiers, then the numbers beside them."""
+        return [*(qi.name for qi in self.qis), *self.numbers.values()]

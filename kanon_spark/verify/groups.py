@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kanon_spark.io.content import content_hash, hash_sums, null_masks
+from kanon_spark.io.content import content_hash, hash_sums, hashable, null_masks
 from kanon_spark.verify.facts import SUPPRESSED
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ def tuple_hashes(columns: "Sequence[Column]") -> "list[Column]":
     return [F.xxhash64(F.lit(seed), *parts).alias(name) for seed, name in enumerate(TUPLE, start=1)]
 
 
+def tuple_parts(frame: "DataFrame", names: Sequence[str]) -> "list[Column]":
+    """Columns of a published tuple, ready to be hashed: a null inside an array must not go unnoticed."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    columns = [(F.col(quoted(name)), types.get(name)) for name in names]
+    return [hashable(column, kind) if isinstance(kind, T.ArrayType) else column for column, kind in columns]
+
+
 def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], unit: str | None = None) -> "DataFrame":
     """The table grouped by its QI columns: `t1`, `t2`, `rows`, content sums and, with a unit, `persons`.
 
@@ -48,7 +58,7 @@ def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], un
     """
     from pyspark.sql import functions as F
 
-    columns = tuple_hashes([F.col(quoted(name)) for name in qi])
+    columns = tuple_hashes(tuple_parts(table, qi))
     columns += [content_hash(table, kept).alias("g"), content_hash(table, table.columns).alias("c")]
     if unit is not None:
         columns.append(F.col(quoted(unit)).alias("unit"))
@@ -72,7 +82,7 @@ def group_entries(published: "DataFrame", *, width: int) -> "DataFrame":
     from pyspark.sql import functions as F
 
     sums = [F.sum(name).alias(name) for name in _COMPARED]
-    hashed = published.select(*tuple_hashes([F.col(name) for name in tuple_columns(width)]), *_COMPARED)
+    hashed = published.select(*tuple_hashes(tuple_parts(published, tuple_columns(width))), *_COMPARED)
     return hashed.groupBy(*TUPLE).agg(*sums)
 
 
@@ -82,7 +92,7 @@ class Summary:
 
     Attributes:
         sizes: Rows in a group → how many groups have that many (all groups).
-        starred: Rows of the group that reads `*` in every column, 0 if there is none.
+        starred: Rows of the group of suppressed rows (`*` in every column), 0 if there is none.
         fingerprint: Order-free hash of (tuple, rows, g sums) over all groups.
         content: Order-free hash of the rows as a whole; empty where the groups carry no c sums.
         persons: Least persons of a group, None where they were not counted.
@@ -102,14 +112,20 @@ class Summary:
         return sum(size * count for size, count in self.sizes.items())
 
 
-def summarize(groups: "DataFrame", *, width: int, k: int) -> Summary:
+def summarize(groups: "DataFrame", *, width: int, k: int, suppressed: "Sequence[Column] | None" = None) -> Summary:
     """One pass over a grouped table, brought to the driver as one row per group size.
 
     Bounded: n rows cannot have more than √(2n) distinct group sizes (and at most one group is starred).
+
+    Args:
+        groups: The groups.
+        width: Columns of the tuple.
+        k: Least persons of a group.
+        suppressed: The tuple of a suppressed row; `*` throughout by default.
     """
     from pyspark.sql import functions as F
 
-    star1, star2 = tuple_hashes([F.lit(SUPPRESSED)] * width)
+    star1, star2 = tuple_hashes([F.lit(SUPPRESSED)] * width if suppressed is None else suppressed)
     starred = (F.col("t1") == star1) & (F.col("t2") == star2)
     counted = "persons" in groups.columns
     whole = "c_hi" in groups.columns

@@ -7,7 +7,7 @@ signatures of his rows, a signature to the tuple that it publishes. He counts on
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kanon_spark.verify.groups import TUPLE, tuple_columns, tuple_hashes
+from kanon_spark.verify.groups import TUPLE, tuple_columns, tuple_hashes, tuple_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,14 +30,14 @@ def count_persons(pairs: "DataFrame", published: "DataFrame", *, star: bool, wid
             rows a pair stands for, and without that column each pair with a null unit is one person.
         published: All entries with their published tuple.
         star: Suppressed rows are published as `*` and count there; otherwise they are left out.
-        width: Number of QIs.
+        width: Columns of the tuple.
         k: Least persons of a group.
     """
     from pyspark.sql import functions as F
 
     tuples = published.select(
         F.col("h").alias("entry_h"),
-        *tuple_hashes([F.col(name) for name in tuple_columns(width)]),
+        *tuple_hashes(tuple_parts(published, tuple_columns(width))),
         (F.col("class_id") < 0).alias("suppressed"),
     )
     rows = F.col("rows") if "rows" in pairs.columns else F.lit(1)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kanon_spark.errors import InternalError
+from kanon_spark.io.content import hashable
 from kanon_spark.verify.facts import SUPPRESSED, Evidence, QiFacts
 from kanon_spark.verify.groups import tuple_columns
 
@@ -15,15 +16,17 @@ _LITERALS = 2_000  # beyond this a literal array makes a plan slower than the jo
 
 
 def with_published(evidence: Evidence) -> "DataFrame":
-    """The entries with `pub<i>`, the text that each QI publishes; `*` throughout for suppressed entries."""
+    """The entries with the tuple they publish, `pub<i>`: the QIs, `*` for suppressed entries, then the numbers."""
     from pyspark.sql import functions as F
 
     frame = evidence.entries
-    names = tuple_columns(len(evidence.qis))
+    names = tuple_columns(len(evidence.columns))
     suppressed = F.col("class_id") < 0
-    for index, (qi, name) in enumerate(zip(evidence.qis, names, strict=True)):
-        if qi.publish != "node":
-            label: Column = F.col(f"label_{index}")
+    for index, (qi, name) in enumerate(zip(evidence.qis, names, strict=False)):
+        if qi.form.members:
+            label: Column = F.from_json(F.col(f"label_{index}"), "array<string>")
+        elif qi.publish != "node":
+            label = F.col(f"label_{index}")
         elif qi.static and fits_a_plan(qi.node_labels):
             label = F.get(literal_texts(qi.node_labels), evidence.node_layout.unpack_column(index, "out"))
         else:
@@ -32,8 +35,27 @@ def with_published(evidence: Evidence) -> "DataFrame":
             node = evidence.node_layout.unpack_column(index, "out")
             frame = frame.join(F.broadcast(table), node == F.col(f"node{index}"), "left")
             label = F.col(f"text{index}")
-        frame = frame.withColumn(name, F.when(suppressed, F.lit(SUPPRESSED)).otherwise(label))
+        frame = frame.withColumn(name, F.when(suppressed, _star(qi)).otherwise(label))
+    for number, name in zip(evidence.numbers, names[len(evidence.qis) :], strict=True):
+        # NaN is what the recoding says for "none"; it may have been written as null.
+        frame = frame.withColumn(name, F.when(~suppressed, F.nullif(F.col(number), F.lit(float("nan")))))
     return frame
+
+
+def suppressed_tuple(evidence: Evidence) -> "list[Column]":
+    """What a suppressed row publishes, in the form in which tuples are hashed: `*` throughout, and no numbers."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    texts = T.ArrayType(T.StringType())
+    stars = [hashable(_star(qi), texts) if qi.form.members else _star(qi) for qi in evidence.qis]
+    return [*stars, *[F.lit(None).cast("double") for _ in evidence.numbers]]
+
+
+def _star(qi: QiFacts) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.array(F.lit(SUPPRESSED)) if qi.form.members else F.lit(SUPPRESSED)
 
 
 def label_table(frame: "DataFrame", labels: tuple[str | None, ...], *, code: str, text: str) -> "DataFrame":

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from kanon_spark.verify.cells import untrue_cells
 from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
+from kanon_spark.verify.forms import form_checks
 from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, summarize
 from kanon_spark.verify.identities import Counted, count_entries
 from kanon_spark.verify.persons import Persons, count_persons
 from kanon_spark.verify.pseudonyms import PseudonymFacts, pseudonym_check
-from kanon_spark.verify.published import with_published
+from kanon_spark.verify.published import suppressed_tuple, with_published
 from kanon_spark.verify.table import k_check
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ def verify_release(
         pseudonyms: Identifiers that are published as pseudonyms, where there are any.
 
     Returns:
-        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`, and
-        `pseudonyms` where there are any.
+        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`;
+        `pseudonyms` where there are any, `ranges` and `numbers` where `output` asks for their forms.
     """
     star = suppressed_rows == "star"
-    width = len(evidence.qis)
-    names = [qi.name for qi in evidence.qis]
+    names = evidence.columns
+    width = len(names)
     pseudonymized = [] if pseudonyms is None else [each.name for each in pseudonyms.columns]
     staged = group_rows(table, qi=names, kept=kept)
     published = with_published(evidence)
@@ -57,12 +58,14 @@ def verify_release(
     promised = group_entries(claimed, width=width)
     # The looks do not depend on each other, and each leaves cores idle while it is planned: let them overlap.
     with ThreadPoolExecutor(max_workers=3) as pool:
-        looking = pool.submit(summarize, staged, width=width, k=k)
-        promising = pool.submit(summarize, promised, width=width, k=k)
+        nothing = suppressed_tuple(evidence)
+        looking = pool.submit(summarize, staged, width=width, k=k, suppressed=nothing)
+        promising = pool.submit(summarize, promised, width=width, k=k, suppressed=nothing)
         counting = pool.submit(count_entries, evidence)
         persons = None if pairs is None else count_persons(pairs, published, star=star, width=width, k=k)
         counted = counting.result()
         untrue = untrue_cells(evidence, published, entries=counted.entries)
+        forms = form_checks(evidence, published)
         found, promise = looking.result(), promising.result()
     checks = [
         _columns_check(table.columns, [*names, *kept, *pseudonymized]),
@@ -70,6 +73,7 @@ def verify_release(
         _rows_check(found.rows, counted, input_rows=input_rows, star=star),
         _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),
         _truth_check(untrue),
+        *forms,
         _codes_check(counted),
     ]
     same = (found.fingerprint, found.rows) == (promise.fingerprint, promise.rows)

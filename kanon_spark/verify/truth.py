@@ -48,6 +48,11 @@ class Judge(ABC):
         holds = self.contains if generalized else self.covers
         return sum(not holds(value, label) for value, label in pairs)
 
+    def extent(self, label: str) -> "_Span | None":
+        """What a label says in numbers, which is as narrow as numbers beside it may be; None if it says nothing."""
+        del label
+        return None
+
     @abstractmethod
     def _covers(self, raw: str, label: str) -> bool: ...
 
@@ -55,8 +60,8 @@ class Judge(ABC):
     def _contains(self, inner: str, label: str) -> bool: ...
 
 
-def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None) -> Judge:
-    """The judge for a quasi-identifier, by what its configuration says.
+def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None, members: bool = False) -> Judge:
+    """The judge for a quasi-identifier, by what its configuration says; sets may be published as their `members`.
 
     >>> judge = judge_for(QiSpec(hierarchy=PrefixSpec(keep=[3, 2])), kind="text")
     >>> judge.covers("53715", "537**"), judge.covers("53715", "538**")
@@ -79,7 +84,7 @@ def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None) -> Judge
         return _SpanJudge(_Numbers())
     if kind in ("date", "timestamp"):
         return _SpanJudge(_Moments())
-    return _SetJudge()
+    return _MembersJudge() if members else _SetJudge()
 
 
 # Hierarchy files
@@ -103,8 +108,14 @@ class _FileJudge(Judge):
         self._root = frozenset({SUPPRESSED}.union(*(row[-1:] for row in rows)))
         self._of_value: dict[object, frozenset[str]] = {}
         self._of_label: dict[str, frozenset[str]] = {}
+        self._extents: dict[str, _Span] = {}
         for row in rows:
             fields = frozenset(row[min_level:])
+            number = _number(row[0]) if kind in ("integer", "real") else None
+            if number is not None:
+                for label in fields - self._root:
+                    known = self._extents.get(label, _Span(number, number))
+                    self._extents[label] = _Span(min(number, known.low), max(number, known.high))
             self._of_value[self._key(row[0])] = fields
             label = row[min_level]
             self._of_label[label] = self._of_label.get(label, fields) & fields
@@ -119,6 +130,10 @@ class _FileJudge(Judge):
         elif self._kind == "boolean":
             read = text.strip().lower()
         return text if read is None else read
+
+    def extent(self, label: str) -> "_Span | None":
+        """The file's own values under the label, wherever it stands."""
+        return self._extents.get(label)
 
     def covers(self, raw: Text, label: Text) -> bool:
         return label in self._root or super().covers(raw, label)
@@ -169,6 +184,32 @@ class _SetJudge(Judge):
 
     def _contains(self, inner: str, label: str) -> bool:
         return inner == label or (bool(self._set(inner)) and self._set(inner) <= self._set(label))
+
+
+class _MembersJudge(_SetJudge):
+    """The same for arrays, which come as JSON texts: `["a", "b"]`, and `["*"]` for a suppressed cell."""
+
+    def covers(self, raw: Text, label: Text) -> bool:
+        if raw is None or label is None:
+            return (raw is None and label is None) or self._set(label or "") == {SUPPRESSED}
+        return self._covers(raw, label)
+
+    def _set(self, label: str) -> frozenset[str]:
+        if label not in self._members:
+            self._members[label] = frozenset(_texts(label))
+        return self._members[label]
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return raw in self._set(label) or self._set(label) == {SUPPRESSED}
+
+
+def _texts(label: str) -> list[str]:
+    """The texts of a JSON array; none if it is not one of texts only."""
+    try:
+        found = json.loads(label)
+    except json.JSONDecodeError:
+        return []
+    return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else []
 
 
 def _members(label: str) -> list[str]:
@@ -320,6 +361,9 @@ class _SpanJudge(Judge):
         if label not in self._spans:
             self._spans[label] = self._reader.label(label)
         return self._spans[label]
+
+    def extent(self, label: str) -> "_Span | None":
+        return self._span(label)
 
     def _covers(self, raw: str, label: str) -> bool:
         if raw == label:
