@@ -17,6 +17,7 @@ import typer
 from kanon_spark.cli.guard import guarded
 from kanon_spark.cli.options import AsJson, Quiet
 from kanon_spark.cli.output import emit, error_console, out_console
+from kanon_spark.engine.session import cached_jars
 from kanon_spark.errors import KanonError, PlatformError
 
 PYTHON_VERSION = (3, 11)
@@ -108,16 +109,11 @@ def java_version(command: str) -> int | None:
 
 def look_at_graphframes() -> Probe:
     """The GraphFrames jar that `scripts/setup` keeps; only the GraphFrames stitch needs it."""
-    cache = (
-        os.environ.get("KANON_CACHE")
-        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kanon_spark"
-    )
-    listing = Path(cache) / "jars.txt"
-    jars = [Path(line) for line in listing.read_text(encoding="utf-8").split("\n") if line] if listing.exists() else []
-    if jars and all(jar.exists() for jar in jars):
-        return Probe("GraphFrames", "ok", f"{len(jars)} jar{'s' if len(jars) > 1 else ''} in {cache}")
-    advice = "not needed for now; scripts/setup --jars fetches it, or add it with spark.jars.packages"
-    return Probe("GraphFrames", "note", f"no jar in {cache}", advice)
+    jars = cached_jars()
+    if jars:
+        return Probe("GraphFrames", "ok", f"{len(jars)} jar{'s' if len(jars) > 1 else ''} in {jars[0].parent}")
+    advice = "needed by stitch: graphframes and by tables beyond one process; scripts/setup --jars fetches it"
+    return Probe("GraphFrames", "note", "no jar in the cache", advice)
 
 
 def look_at_work_dir() -> Probe:

@@ -10,16 +10,22 @@ from run_world import KEPT, World, smallest_class
 
 from kanon_spark.engine.stages import STAGES
 from kanon_spark.errors import InternalError
+from kanon_spark.stitch.graph import missing_graphframes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QIS = {"age": {"hierarchy": {"interval": {"widths": [5, 10]}}}, "sex": None}
-WAYS: dict[str, dict[str, Any]] = {"one process": {}, "blocks": {"local_limit": 0, "block_size": 4}}
-ONLY_BLOCKS = {"blocks", "rest", "refine"}
-ONLY_ONE_PROCESS = {"bound"}
-# Every stage, in the way of working that has it; those that both have are done once.
-POINTS = [(name, "blocks" if name in ONLY_BLOCKS else "one process") for name in STAGES]
+BLOCKS = {"local_limit": 0, "block_size": 4}
+WAYS: dict[str, dict[str, Any]] = {
+    "one process": {},
+    "blocks": {"execution": BLOCKS},
+    "tree": {"method": {"name": "mst"}},
+    "graphframes": {"execution": {**BLOCKS, "stitch": "graphframes"}},
+}
+# Every stage, in the way of working that has it; those that several have are done once.
+WAY_OF = {"blocks": "blocks", "rest": "blocks", "refine": "blocks", "tree": "tree", "stitch": "graphframes"}
+POINTS = [(name, WAY_OF.get(name, "one process")) for name in STAGES]
 POINTS += [("solve", "blocks"), ("recode", "blocks"), ("publish:between", "one process")]
 
 
@@ -38,23 +44,28 @@ def reports(world: World) -> dict[str, bytes]:
 
 
 def test_every_stage_occurs(spark: "SparkSession", world: World, tmp_path: Path) -> None:
-    """The list of failpoints below is complete: one way of working or the other goes through every stage."""
+    """The list of failpoints below is complete: one way of working or another goes through every stage."""
     found = set()
     table = spark.read.parquet(str(world.folder / "data" / "table"))
     world = World(spark, tmp_path)  # runs without a target keep their recoding while the process lives
-    for way, execution in WAYS.items():
-        world.run(world.job(QIS, k=2, name=way, sink=None, report=None, execution=execution), table)
+    ways = {way: more for way, more in WAYS.items() if way != "graphframes" or not missing_graphframes(spark)}
+    for way, more in ways.items():
+        world.run(world.job(QIS, k=2, name=way, sink=None, report=None, **more), table)
         found |= set(world.stages)
-        assert not (ONLY_BLOCKS if way == "one process" else ONLY_ONE_PROCESS) & set(world.stages)
-    assert found == set(STAGES)
+        assert way != "one process" or not set(WAY_OF) & set(world.stages)
+    assert found == set(STAGES) - ({"stitch"} if "graphframes" not in ways else set())
 
 
 @pytest.mark.parametrize(("point", "way"), POINTS)
-def test_a_failure_leaves_the_old_release(world: World, monkeypatch: pytest.MonkeyPatch, point: str, way: str) -> None:
+def test_a_failure_leaves_the_old_release(
+    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch, point: str, way: str
+) -> None:
+    if way == "graphframes" and missing_graphframes(spark):
+        pytest.skip("no GraphFrames jar here")
     before, told = world.released(), reports(world)
     monkeypatch.setenv("KANON_FAIL_AT", point)
     with pytest.raises(InternalError, match=f"failpoint '{point}'"):
-        world.run(world.job(QIS, k=3, execution=WAYS[way]))
+        world.run(world.job(QIS, k=3, **WAYS[way]))
     assert world.released() == before
     assert reports(world) == told
     assert world.left_beside() == []

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from run_world import KEPT, World, smallest_class
 
 from kanon_spark.engine.stages import STAGES
 from kanon_spark.releases.gc import collect_garbage
+from kanon_spark.stitch.graph import missing_graphframes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,10 +31,16 @@ def test_killed(spark: "SparkSession", tmp_path: Path, repo: Path, point: str) -
     world = World(spark, tmp_path)
     rows = [(20 + n * 7 % 13, "mf"[n % 2], n) for n in range(40)]
     world.save(spark.createDataFrame(rows, "age int, sex string, n int"))
-    execution = {"local_limit": 0, "block_size": 4} if point in {"blocks", "rest", "refine"} else {}
+    more: dict[str, Any] = {"method": {"name": "mst"}} if point == "tree" else {}
+    if point in {"blocks", "stitch", "rest", "refine"}:
+        more["execution"] = {"local_limit": 0, "block_size": 4, "stitch": "local"}
+    if point == "stitch":
+        if missing_graphframes(spark):
+            pytest.skip("no GraphFrames jar here")
+        more["execution"]["stitch"] = "graphframes"
     world.run(world.job(QIS, k=2))
     before = world.released()
-    new = world.config_file(QIS, name="new", k=3, execution=execution)
+    new = world.config_file(QIS, name="new", k=3, **more)
 
     env = {**os.environ, "KANON_KILL_AT": point, "PYTHONPATH": str(repo)}
     start = "from kanon_spark.cli.main import main; main()"
