@@ -18,18 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.measure import (
-    EPSILON,
-    LABEL,
-    NODE,
-    RANGE,
-    Measured,
-    begin,
-    enter,
-    loss_of,
-    new_box,
-    rise,
-)
+from kanon_spark.kernels.boxes import CANDIDATES, grow_boxes
+from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, tabulate
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.trie import Trie, buffers, furthest, gather, nearest, plant, put_back, remove, replant
 
@@ -38,7 +28,8 @@ Floats = NDArray[np.float64]
 
 FREE = -1
 _BOXES_FROM_K = 20  # below, classes hold too few signatures for boxes to pay
-_CANDIDATES = 400
+# What a class costs, in distances at which the seed's neighbours hold k persons.
+_SMALL_K_FACTOR, _LARGE_K_FACTOR = 2.0, 3.0
 _SCAN_ALL = 64  # so many leftovers look at every class; more of them only at the classes of their neighbours
 _NEIGHBOURS = 24
 _REPLANT = 64  # tries smaller than this are not built again
@@ -57,7 +48,7 @@ def cheapest_first(problem: Problem, measured: Measured, *, stop: float = np.inf
         return class_of
     trie = plant(measured, np.arange(problem.size, dtype=np.int32))
     key = _reach(measured.rules, trie, measured.codes, problem.persons, problem.k)
-    key *= 3.0 if problem.k >= _BOXES_FROM_K else 2.0
+    key *= _LARGE_K_FACTOR if problem.k >= _BOXES_FROM_K else _SMALL_K_FACTOR
     _cheapest_first(
         measured.rules,
         trie,
@@ -123,7 +114,8 @@ def _reach(rules, trie, codes, persons, k):  # type: ignore[no-untyped-def]
         if persons[s] >= k:
             continue
         begin(rules, box, codes, s)
-        held = gather(rules, trie, codes, box, persons, k, 0, search)
+        tabulate(rules, box, True)
+        held = gather(rules, trie, box, persons, k, 0, search)
         found[s] = search.away[0] if held >= k else np.inf
         for j in range(len(box.cost)):
             found[s] += box.cost[j]  # leaves may cost something themselves
@@ -137,7 +129,8 @@ def _neighbours(rules, trie, codes, asking, persons, count):  # type: ignore[no-
     search = buffers(trie, count + 2)
     for i in range(len(asking)):
         begin(rules, box, codes, asking[i])
-        gather(rules, trie, codes, box, persons, 0, count + 1, search)
+        tabulate(rules, box, True)
+        gather(rules, trie, box, persons, 0, count + 1, search)
         n = 0
         for h in range(search.size[0] - 1, -1, -1):
             if search.heap[h] != asking[i] and n < count:
@@ -171,7 +164,7 @@ def _before(key, one, other):  # type: ignore[no-untyped-def]
 def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, class_of):  # type: ignore[no-untyped-def]
     count = codes.shape[0]
     box = new_box(rules)
-    search = buffers(trie, _CANDIDATES + 2 if boxes else 2)
+    search = buffers(trie, max(k, CANDIDATES) + 2 if boxes else 2)
     grown = np.empty(count, np.int32)
     classes = 0
     heap = np.empty(count, np.int32)
@@ -193,16 +186,27 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
         _sift(heap, key, waiting, at)
     while waiting and free_persons >= k:
         s = heap[0]
-        if class_of[s] >= 0 or key[s] >= 3.0 * stop:
+        if class_of[s] >= 0 or key[s] >= _LARGE_K_FACTOR * stop:
             waiting -= 1
             heap[0] = heap[waiting]
             _sift(heap, key, waiting, 0)
             continue
         if trie.free[0] * 2 < len(trie.member) and len(trie.member) > _REPLANT:
-            trie = replant(trie, codes)
+            trie = replant(trie)
+        top = np.inf
+        for c in range(1, min(3, waiting)):
+            top = min(top, key[heap[c]])
         begin(rules, box, codes, s)
         if boxes:
-            size, held = _grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)
+            # Boxes are dear to grow: first see whether the neighbours that the estimate counted on are still free.
+            tabulate(rules, box, True)
+            if gather(rules, trie, box, persons, k, 0, search) >= k:
+                estimate = _LARGE_K_FACTOR * search.away[0]
+                if estimate > key[s] + EPSILON and estimate > top + EPSILON:
+                    key[s] = estimate
+                    _sift(heap, key, waiting, 0)
+                    continue
+            size, held = grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)
         else:
             size, held = _grow(rules, trie, codes, box, persons, k, s, grown, search)
         loss = np.inf
@@ -211,9 +215,6 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
             for i in range(size):
                 weight += rows[grown[i]]
             loss = loss_of(rules, box, weight) / max(1, weight)
-        top = np.inf
-        for c in range(1, min(3, waiting)):
-            top = min(top, key[heap[c]])
         if loss < stop and (loss <= key[s] + EPSILON or loss <= top + EPSILON):
             for i in range(size):
                 class_of[grown[i]] = classes
@@ -237,129 +238,18 @@ def _grow(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignor
     size = 1
     held = persons[s]
     remove(trie, s)
+    tabulate(rules, box, True)
     while held < k:
-        x, _ = nearest(rules, trie, codes, box, persons, k - held, search)
+        x, _ = nearest(rules, trie, box, persons, k - held, search)
         if x < 0:
             break
         enter(rules, box, codes, x)
+        tabulate(rules, box, False)
         remove(trie, x)
         grown[size] = x
         size += 1
         held += persons[x]
     return size, held
-
-
-@njit(cache=True)
-def _grow_boxes(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
-    """Grow the box from s by what brings most persons for its loss, together with all that then lie inside."""
-    width = codes.shape[1]
-    remove(trie, s)
-    grown[0] = s
-    size = 1
-    held = persons[s]
-    inside = gather(rules, trie, codes, box, persons, k, min(_CANDIDATES, trie.free[0]), search)
-    count = search.size[0]
-    near = np.sort(search.heap[:count])
-    adds = np.empty((count, width))
-    total = np.zeros(count)
-    mask = np.zeros(count, np.int64)
-    taken = np.zeros(count, np.bool_)
-    reaches = np.empty(width, np.int32)
-    box.changed[:] = True
-    while held < k:
-        least = -1
-        for i in range(count):
-            if taken[i]:
-                continue
-            total[i] = 0.0
-            mask[i] = 0
-            for j in range(width):
-                # What was inside stays inside; only a label's majority can turn.
-                if box.changed[j] and (size == 1 or adds[i, j] > 0 or rules.kind[j] == LABEL):
-                    adds[i, j] = rise(rules, box, j, codes[near[i], j])
-                if adds[i, j] > 0:
-                    total[i] += adds[i, j]
-                    mask[i] |= 1 << (j % 62)  # wider tables share bits, which only weakens a filter
-            if least < 0 or total[i] < total[least] - EPSILON:
-                least = i
-        if least < 0 or not np.isfinite(total[least]):
-            break
-        best, best_score = least, np.inf
-        if total[least] > EPSILON:
-            for turn in range(-1, count):
-                i = least if turn < 0 else turn
-                if taken[i] or total[i] * total[i] >= best_score * inside or not np.isfinite(total[i]):
-                    continue
-                for j in range(width):
-                    reaches[j] = _reached(rules, box, j, codes[near[i], j]) if adds[i, j] > 0 else -1
-                gain = 0
-                for y in range(count):
-                    if (
-                        not taken[y]
-                        and not mask[y] & ~mask[i]
-                        and _covered(rules, box, codes, adds, near, y, i, reaches)
-                    ):
-                        gain += persons[near[y]]
-                score = total[i] * total[i] / max(gain, 0.5)
-                if score < best_score - EPSILON:
-                    best, best_score = i, score
-        for j in range(width):
-            reaches[j] = _reached(rules, box, j, codes[near[best], j]) if adds[best, j] > 0 else -1
-        if total[best] > EPSILON:
-            for y in range(count):
-                if y != best and not taken[y] and not mask[y] & ~mask[best]:
-                    if _covered(rules, box, codes, adds, near, y, best, reaches):
-                        taken[y] = True
-                        grown[size] = near[y]
-                        size += 1
-                        held += persons[near[y]]
-                        inside -= persons[near[y]]
-                        remove(trie, near[y])
-        taken[best] = True
-        inside -= persons[near[best]]
-        enter(rules, box, codes, near[best])
-        grown[size] = near[best]
-        size += 1
-        held += persons[near[best]]
-        remove(trie, near[best])
-    return size, held
-
-
-@njit(cache=True)
-def _reached(rules, box, j, x):  # type: ignore[no-untyped-def]
-    """What the box will reach to in QI j once x is inside: the node of a hierarchy, else x itself."""
-    if rules.kind[j] != NODE:
-        return x
-    v = box.node[j]
-    while x < rules.lo[v] or x >= rules.hi[v]:
-        v = rules.parent[v]
-    return v
-
-
-@njit(cache=True)
-def _covered(rules, box, codes, adds, near, y, i, reaches):  # type: ignore[no-untyped-def]
-    """Whether candidate y lies inside the box once candidate i does."""
-    for j in range(codes.shape[1]):
-        if adds[y, j] <= 0:
-            continue
-        if adds[i, j] <= 0:
-            return False
-        x, own = reaches[j], codes[near[y], j]
-        kind = rules.kind[j]
-        if kind == NODE:
-            if own < rules.lo[x] or own >= rules.hi[x]:
-                return False
-        elif own == x or x == rules.null[j]:
-            continue
-        elif kind == RANGE:
-            if x > box.high[j]:
-                if own < box.low[j] or own > x:
-                    return False
-            elif own > box.high[j] or own < x:
-                return False
-        else:
-            return False
-    return True
 
 
 @njit(cache=True)
@@ -371,9 +261,10 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
     classes = 0
     while trie.free[0] > 0:
         if trie.free[0] * 2 < len(trie.member) and len(trie.member) > _REPLANT:
-            trie = replant(trie, codes)
+            trie = replant(trie)
         begin(rules, box, codes, last)
-        s = furthest(rules, trie, codes, box, search)
+        tabulate(rules, box, True)
+        s = furthest(rules, trie, box, search)
         begin(rules, box, codes, s)
         size, held = _grow(rules, trie, codes, box, persons, k, s, grown, search)
         if held >= k:
@@ -411,7 +302,7 @@ def _attach(rules, codes, rows, rest, near, class_of):  # type: ignore[no-untype
         s = rest[i]
         best, chosen = np.inf, -1
         everyone = near.shape[1] == 0
-        for attempt in range(2):
+        for _ in range(2):
             for n in range(count if everyone else near.shape[1]):
                 c = n if everyone else (class_of[near[i, n]] if near[i, n] >= 0 else -1)
                 if c < 0 or head[c] < 0 or (not everyone and seen[c] == i):

@@ -33,6 +33,7 @@ Kind = Literal["node", "range", "set"]
 
 NODE, RANGE, SET, LABEL = 0, 1, 2, 3
 _KINDS: dict[str, int] = {"node": NODE, "range": RANGE, "set": SET}
+_NARROW = 256  # values of a QI; above, filling a table costs more than it saves
 EPSILON = 1e-9  # losses nearer than this are equal: sums of the same terms differ in their last digits
 
 
@@ -116,6 +117,7 @@ class Rules(NamedTuple):
     lo: Ints
     hi: Ints
     loss: Floats
+    narrow: NDArray[np.bool_]  # QIs of few values: what each would add is tabulated for searches
     shares: Floats  # signatures by labels: rows of each label; no columns without a label
     penalty: float
 
@@ -132,6 +134,7 @@ class Box(NamedTuple):
     stamp: Longs
     tally: Floats  # rows of each label
     changed: NDArray[np.bool_]  # QIs in which the last signature to enter has changed the box
+    table: Floats  # what each value of a narrow QI would add, where a search has asked for it
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class Measured:
             lo=forest.lo,
             hi=forest.hi,
             loss=forest.loss,
+            narrow=np.array(leaves) <= _NARROW,
             shares=np.ascontiguousarray(shares),
             penalty=float(penalty),
         )
@@ -205,6 +209,7 @@ def new_box(rules):  # type: ignore[no-untyped-def]
         np.zeros(1, np.int64),
         np.zeros(rules.shares.shape[1]),
         np.zeros(width, np.bool_),
+        np.zeros(rules.base[width]),
     )
 
 
@@ -295,6 +300,32 @@ def enter(rules, box, codes, s):  # type: ignore[no-untyped-def]
         box.low[j] = min(box.low[j], x)
         box.high[j] = max(box.high[j], x)
         box.changed[j] = True
+
+
+@njit(cache=True)
+def tabulate(rules, box, everything):  # type: ignore[no-untyped-def]
+    """Fill the box's table for the narrow QIs that have changed, or for all of them."""
+    table = box.table
+    for j in range(len(rules.kind)):
+        if not rules.narrow[j] or not (everything or box.changed[j]):
+            continue
+        base, end = rules.base[j], rules.base[j + 1]
+        kind = rules.kind[j]
+        if kind == SET and rules.null[j] < 0:
+            outside = rules.step[j] if box.count[j] > 1 else 2 * rules.step[j]
+            for v in range(base, end):
+                table[v] = 0.0 if box.mark[v] == box.stamp[0] else outside
+        elif kind == RANGE and rules.null[j] < 0:
+            low, high = base + box.low[j], base + box.high[j]
+            for v in range(base, low):
+                table[v] = rules.place[low] - rules.place[v]
+            for v in range(low, high + 1):
+                table[v] = 0.0
+            for v in range(high + 1, end):
+                table[v] = rules.place[v] - rules.place[high]
+        else:
+            for v in range(base, end):
+                table[v] = rise(rules, box, j, v - base)
 
 
 @njit(cache=True)

@@ -204,9 +204,7 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
                         left -= 1
                         weight += rows[y]
                         inside += persons[y]
-                    elif best < 0 or total[i] < total[best] - EPSILON:
-                        best = i
-                    elif total[i] < total[best] + EPSILON and persons[y] > persons[pool[best]]:
+                    elif best < 0 or total[i] < total[best] + (EPSILON if persons[y] > persons[pool[best]] else -EPSILON):
                         best = i
                 done += 0.2 * n
                 fresh = False

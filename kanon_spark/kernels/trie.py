@@ -22,6 +22,7 @@ from kanon_spark.kernels.measure import EPSILON, LABEL, NODE, RANGE, SET, Measur
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
+_NEVER = 1e300  # below infinity: what must not be published is never found
 _BUCKET = 4  # signatures that are scanned rather than divided
 
 
@@ -30,12 +31,13 @@ class Trie(NamedTuple):
 
     order: Ints  # QIs from the root down
     member: Ints  # signatures in the order of their codes
+    slot: Ints  # members by levels: where the value stands in the box's table
     first: Ints  # per node: members first … last-1
     last: Ints
     child: Ints  # per node: children child … child_end-1; none for a bucket
     child_end: Ints
     depth: Ints
-    value: Ints  # code of the node in the QI of the level above it
+    value: Ints  # slot of the node's value in the QI of the level above it
     above: Ints
     free: Ints  # free signatures below
     bucket_of: Ints  # per signature
@@ -65,7 +67,9 @@ def plant(measured: Measured, signatures: Ints) -> Trie:
     order = search_order(measured)
     codes = measured.codes
     keys = [codes[signatures, j] for j in order[::-1]]
-    return build(order, codes, signatures[np.lexsort((signatures, *keys))].astype(np.int32))  # type: ignore[no-any-return]
+    member = signatures[np.lexsort((signatures, *keys))].astype(np.int32)
+    slot = np.ascontiguousarray((codes[member] + measured.rules.base[:-1])[:, order], dtype=np.int32)
+    return build(order, slot, member, problem_size=codes.shape[0])  # type: ignore[no-any-return]
 
 
 def new_search(trie: Trie, capacity: int) -> Search:
@@ -88,10 +92,10 @@ def buffers(trie, capacity):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def build(order, codes, member):  # type: ignore[no-untyped-def]
+def build(order, slot, member, problem_size):  # type: ignore[no-untyped-def]
     """Divide sorted members level by level until nodes are small."""
     count, width = len(member), len(order)
-    nodes = _count_nodes(order, codes, member)
+    nodes = _count_nodes(slot)
     first = np.zeros(nodes, np.int32)
     last = np.zeros(nodes, np.int32)
     child = np.zeros(nodes, np.int32)
@@ -99,24 +103,24 @@ def build(order, codes, member):  # type: ignore[no-untyped-def]
     depth = np.zeros(nodes, np.int32)
     value = np.zeros(nodes, np.int32)
     above = np.full(nodes, -1, np.int32)
-    bucket_of = np.full(codes.shape[0], -1, np.int32)
-    here = np.zeros(codes.shape[0], np.bool_)
+    bucket_of = np.full(problem_size, -1, np.int32)
+    here = np.zeros(problem_size, np.bool_)
     last[0] = count
     made = 1
     at = 0
     while at < made:
         child[at] = made
         if last[at] - first[at] > _BUCKET and depth[at] < width:
-            j = order[depth[at]]
+            level = depth[at]
             i = first[at]
             while i < last[at]:
-                x = codes[member[i], j]
+                x = slot[i, level]
                 first[made] = i
-                while i < last[at] and codes[member[i], j] == x:
+                while i < last[at] and slot[i, level] == x:
                     i += 1
                 last[made] = i
                 value[made] = x
-                depth[made] = depth[at] + 1
+                depth[made] = level + 1
                 above[made] = at
                 made += 1
         else:
@@ -126,36 +130,31 @@ def build(order, codes, member):  # type: ignore[no-untyped-def]
         at += 1
     for i in range(count):
         here[member[i]] = True
-    return Trie(order, member, first, last, child, child_end, depth, value, above, last - first, bucket_of, here)
+    return Trie(order, member, slot, first, last, child, child_end, depth, value, above, last - first, bucket_of, here)
 
 
 @njit(cache=True)
-def _count_nodes(order, codes, member):  # type: ignore[no-untyped-def]
-    count, width = len(member), len(order)
+def _count_nodes(slot):  # type: ignore[no-untyped-def]
+    """How many nodes there will be: a run of equal values is divided further if it is longer than a bucket."""
+    count, width = slot.shape
     nodes = 1
-    begins = np.zeros(count + 1, np.int32)
-    next_begins = np.zeros(count + 1, np.int32)
-    ends = np.zeros(count + 1, np.int32)
-    next_ends = np.zeros(count + 1, np.int32)
-    ends[0] = count
-    here = 1
-    for depth in range(width):
-        below = 0
-        for n in range(here):
-            if ends[n] - begins[n] <= _BUCKET:
+    length = np.full(count, count, np.int32)  # of the run of equal values around each member on the level above
+    for level in range(width):
+        i = 0
+        while i < count:
+            size = length[i]
+            if size <= _BUCKET:
+                i += size
                 continue
-            i = begins[n]
-            while i < ends[n]:
-                x = codes[member[i], order[depth]]
-                next_begins[below] = i
-                while i < ends[n] and codes[member[i], order[depth]] == x:
+            end = i + size
+            while i < end:
+                x = slot[i, level]
+                start = i
+                while i < end and slot[i, level] == x:
                     i += 1
-                next_ends[below] = i
-                below += 1
-        begins, next_begins = next_begins, begins
-        ends, next_ends = next_ends, ends
-        here = below
-        nodes += below
+                nodes += 1
+                for inside in range(start, i):
+                    length[inside] = i - start
     return nodes
 
 
@@ -180,70 +179,72 @@ def put_back(trie, s):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def replant(trie, codes):  # type: ignore[no-untyped-def]
+def replant(trie):  # type: ignore[no-untyped-def]
     """The trie of the signatures that are still free."""
     left = np.empty(trie.free[0], np.int32)
+    slot = np.empty((trie.free[0], len(trie.order)), np.int32)
     n = 0
     for i in range(len(trie.member)):
         if trie.here[trie.member[i]]:
             left[n] = trie.member[i]
+            slot[n] = trie.slot[i]
             n += 1
-    return build(trie.order, codes, left)
+    return build(trie.order, slot, left, len(trie.here))
 
 
 @njit(cache=True)
-def _push_children(rules, trie, box, search, v, cost, limit, top):  # type: ignore[no-untyped-def]
-    """Push the children of v that may be below the limit, those inside the box last: they are looked at first."""
-    j = trie.order[trie.depth[v]]
-    own = 0
-    for c in range(trie.child[v], trie.child_end[v]):
-        if trie.free[c] == 0:
-            continue
-        more = rise(rules, box, j, trie.value[c])
-        if more <= 0.0:
-            search.own[own] = c
-            own += 1
-        elif cost + more <= limit:
-            search.node[top] = c
-            search.cost[top] = cost + more
-            top += 1
-    for i in range(own):
-        search.node[top] = search.own[i]
-        search.cost[top] = cost
-        top += 1
-    return top
-
-
-@njit(cache=True)
-def nearest(rules, trie, codes, box, persons, room, search):  # type: ignore[no-untyped-def]
-    """The free signature that adds least to the box (-1: none that may enter) and what it adds.
+def nearest(rules, trie, box, persons, room, search):  # type: ignore[no-untyped-def]
+    """The free signature that adds least to the (tabulated) box, and what it adds; -1: none may enter.
 
     Among equals the one of most persons that does not exceed `room`, else the one of fewest, then the first by code.
     """
+    # Everything that the loop reads is a local array: reading a member of a tuple counts references, each time.
+    order, narrow, base, table = trie.order, rules.narrow, rules.base, box.table
+    first, last, child, child_end, depth = trie.first, trie.last, trie.child, trie.child_end, trie.depth
+    value, free, member, slot, here = trie.value, trie.free, trie.member, trie.slot, trie.here
+    node, price, own_child = search.node, search.cost, search.own
+    width = len(order)
     best = np.inf
     found = -1
-    width = len(trie.order)
-    search.node[0] = 0
-    search.cost[0] = 0.0
-    top = 1 if trie.free[0] > 0 else 0
+    node[0] = 0
+    price[0] = 0.0
+    top = 1 if free[0] > 0 else 0
+    limit = _NEVER
     while top:
         top -= 1
-        v = search.node[top]
-        cost = search.cost[top]
-        limit = best + EPSILON if found >= 0 else 1e300
+        v = node[top]
+        cost = price[top]
         if cost > limit:
             continue
-        if trie.child[v] < trie.child_end[v]:
-            top = _push_children(rules, trie, box, search, v, cost, limit, top)
+        level = depth[v]
+        if child[v] < child_end[v]:
+            # Children inside the box are pushed last and so looked at first.
+            j = order[level]
+            own = 0
+            for c in range(child[v], child_end[v]):
+                if free[c] == 0:
+                    continue
+                more = table[value[c]] if narrow[j] else rise(rules, box, j, value[c] - base[j])
+                if more <= 0.0:
+                    own_child[own] = c
+                    own += 1
+                elif cost + more <= limit:
+                    node[top] = c
+                    price[top] = cost + more
+                    top += 1
+            for i in range(own):
+                node[top] = own_child[i]
+                price[top] = cost
+                top += 1
             continue
-        for i in range(trie.first[v], trie.last[v]):
-            s = trie.member[i]
-            if not trie.here[s]:
+        for i in range(first[v], last[v]):
+            s = member[i]
+            if not here[s]:
                 continue
             total = cost
-            for depth in range(trie.depth[v], width):
-                j = trie.order[depth]
-                total += rise(rules, box, j, codes[s, j])
+            for below in range(level, width):
+                j = order[below]
+                total += table[slot[i, below]] if narrow[j] else rise(rules, box, j, slot[i, below] - base[j])
                 if total > limit:
                     break
             if total > limit:
@@ -266,85 +267,106 @@ def _fits_better(persons, s, other, room):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def gather(rules, trie, codes, box, persons, need, least, search):  # type: ignore[no-untyped-def]
-    """The signatures nearest to the box, until they hold `need` persons and are at least `least` in number.
+def gather(rules, trie, box, persons, need, least, search):  # type: ignore[no-untyped-def]
+    """The signatures nearest to the (tabulated) box: `least` of them, or, if that is 0, until they hold `need` persons.
 
-    They stand in the search's heap (size[0] of them), the furthest on top.
+    They stand in the search's heap (size[0] of them), the furthest on top. Their persons are returned.
     """
-    width = len(trie.order)
+    order, narrow, base, table = trie.order, rules.narrow, rules.base, box.table
+    first, last, child, child_end, depth = trie.first, trie.last, trie.child, trie.child_end, trie.depth
+    value, free, member, slot, here = trie.value, trie.free, trie.member, trie.slot, trie.here
+    node, price, own_child, heap, away = search.node, search.cost, search.own, search.heap, search.away
+    width = len(order)
     size = 0
     held = 0
-    limit = 1e300
-    search.node[0] = 0
-    search.cost[0] = 0.0
-    top = 1 if trie.free[0] > 0 else 0
+    limit = _NEVER
+    node[0] = 0
+    price[0] = 0.0
+    top = 1 if free[0] > 0 else 0
     while top:
         top -= 1
-        v = search.node[top]
-        cost = search.cost[top]
+        v = node[top]
+        cost = price[top]
         if cost >= limit:
             continue
-        if trie.child[v] < trie.child_end[v]:
-            top = _push_children(rules, trie, box, search, v, cost, limit, top)
+        level = depth[v]
+        if child[v] < child_end[v]:
+            j = order[level]
+            own = 0
+            for c in range(child[v], child_end[v]):
+                if free[c] == 0:
+                    continue
+                more = table[value[c]] if narrow[j] else rise(rules, box, j, value[c] - base[j])
+                if more <= 0.0:
+                    own_child[own] = c
+                    own += 1
+                elif cost + more < limit:
+                    node[top] = c
+                    price[top] = cost + more
+                    top += 1
+            for i in range(own):
+                node[top] = own_child[i]
+                price[top] = cost
+                top += 1
             continue
-        for i in range(trie.first[v], trie.last[v]):
-            s = trie.member[i]
-            if not trie.here[s] or (need > 0 and least == 0 and persons[s] == 0):
+        for i in range(first[v], last[v]):
+            s = member[i]
+            if not here[s] or (least == 0 and persons[s] == 0):
                 continue
             total = cost
-            for depth in range(trie.depth[v], width):
-                j = trie.order[depth]
-                total += rise(rules, box, j, codes[s, j])
+            for below in range(level, width):
+                j = order[below]
+                total += table[slot[i, below]] if narrow[j] else rise(rules, box, j, slot[i, below] - base[j])
                 if total >= limit:
                     break
             if total >= limit:
                 continue
-            _sift_up(search, size, s, total)
+            _sift_up(heap, away, size, s, total)
             size += 1
             held += persons[s]
-            while size > 1 and size > least and held - persons[search.heap[0]] >= need:
-                held -= persons[search.heap[0]]
+            while size > 1 and size > least and held - persons[heap[0]] >= need:
+                held -= persons[heap[0]]
                 size -= 1
-                _sift_down(search, size, search.heap[size], search.away[size])
+                _sift_down(heap, away, size, heap[size], away[size])
             if size >= least and held >= need:
-                limit = search.away[0]
+                limit = away[0]
     search.size[0] = size
     return held
 
 
 @njit(cache=True)
-def _sift_up(search, at, s, away):  # type: ignore[no-untyped-def]
+def _sift_up(heap, away, at, s, distance):  # type: ignore[no-untyped-def]
     while at > 0:
         parent = (at - 1) >> 1
-        if search.away[parent] >= away:
+        if away[parent] >= distance:
             break
-        search.heap[at] = search.heap[parent]
-        search.away[at] = search.away[parent]
+        heap[at] = heap[parent]
+        away[at] = away[parent]
         at = parent
-    search.heap[at] = s
-    search.away[at] = away
+    heap[at] = s
+    away[at] = distance
 
 
 @njit(cache=True)
-def _sift_down(search, size, s, away):  # type: ignore[no-untyped-def]
+def _sift_down(heap, away, size, s, distance):  # type: ignore[no-untyped-def]
     at = 0
     while True:
         c = 2 * at + 1
         if c >= size:
             break
-        if c + 1 < size and search.away[c + 1] > search.away[c]:
+        if c + 1 < size and away[c + 1] > away[c]:
             c += 1
-        if search.away[c] <= away:
+        if away[c] <= distance:
             break
-        search.heap[at] = search.heap[c]
-        search.away[at] = search.away[c]
+        heap[at] = heap[c]
+        away[at] = away[c]
         at = c
-    search.heap[at] = s
-    search.away[at] = away
+    heap[at] = s
+    away[at] = distance
 
 
 @njit(cache=True)
-def furthest(rules, trie, codes, box, search):  # type: ignore[no-untyped-def]
+def furthest(rules, trie, box, search):  # type: ignore[no-untyped-def]
     """The free signature that would add most to the box, the first in the trie among equals; -1 if none is free."""
     width = len(trie.order)
     beyond = np.zeros(width + 1)  # the most that the levels from here down can add
@@ -367,7 +389,7 @@ def furthest(rules, trie, codes, box, search):  # type: ignore[no-untyped-def]
             for c in range(trie.child_end[v] - 1, trie.child[v] - 1, -1):
                 if trie.free[c] == 0:
                     continue
-                more = cost + rise(rules, box, j, trie.value[c])
+                more = cost + rise(rules, box, j, trie.value[c] - rules.base[j])
                 # Keep the furthest child on top; the others need no order.
                 search.node[top] = c
                 search.cost[top] = more
@@ -381,9 +403,9 @@ def furthest(rules, trie, codes, box, search):  # type: ignore[no-untyped-def]
             if not trie.here[s]:
                 continue
             total = cost
-            for depth in range(trie.depth[v], width):
-                j = trie.order[depth]
-                total += rise(rules, box, j, codes[s, j])
+            for level in range(trie.depth[v], width):
+                j = trie.order[level]
+                total += rise(rules, box, j, trie.slot[i, level] - rules.base[j])
             if total > best + EPSILON:
                 best = total
                 found = s
