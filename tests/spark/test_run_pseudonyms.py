@@ -5,38 +5,38 @@ import hmac
 import json
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import types as T
 from run_world import KEPT, World, multiset, published_by_row, smallest_class
 from test_run_confidential import plans  # noqa: F401 (a fixture)
 
 from kanon_spark.config.checking import check_job, exit_code_of
 from kanon_spark.config.loader import load_config
+from kanon_spark.config.preflight import check_schema
+from kanon_spark.config.pseudonyms import PseudonymSpec
 from kanon_spark.engine import runner
 from kanon_spark.engine.verification import verify_with_config
-from kanon_spark.errors import DataError, GuaranteeError, RepeatedIdError, SourceChangedError
+from kanon_spark.errors import GuaranteeError, InternalError, RepeatedIdError, SourceChangedError
 from kanon_spark.recoding import pseudonyms
+from kanon_spark.verify import pseudonyms as verifying
+from kanon_spark.verify import release as verifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.engine.release import Release
+    from kanon_spark.verify.facts import Check
 
 KEY = "a-canary-key-of-many-bytes"
 QIS = {"age": {"hierarchy": {"interval": {"widths": [10, 20]}}, "max_level": 1}}
 # Twelve people in their twenties and three loners, who find no class below level 2 and are suppressed.
 AGES = [*range(20, 29), 20, 21, 22, 41, 61, 81]
-FORM = re.compile(r"[0-9a-f]{32}")
-
-
-@pytest.fixture
-def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setenv("KANON_KEY", KEY)
-    return World(spark, tmp_path)
+SUPPRESSION = {"max_suppression": 0.25}
 
 
 def ssn(index: int) -> str | None:
@@ -44,63 +44,113 @@ def ssn(index: int) -> str | None:
     return None if index in (3, 12) else f"078-05-{index:04d}"
 
 
-def people(spark: "SparkSession", ids: Callable[[int], Any] = ssn, kind: str = "string") -> "DataFrame":
+def people(spark: "SparkSession", ids: Callable[[int], str | None] = ssn) -> "DataFrame":
     rows = [(age, ids(index), f"n{index}", f"Name {index}") for index, age in enumerate(AGES)]
-    return spark.createDataFrame(rows, f"age int, ssn {kind}, note string, name string")
+    return spark.createDataFrame(rows, "age int, ssn string, note string, name string")
 
 
-def job(world: World, *, stable: bool = False, columns: dict[str, Any] | None = None, **options: Any) -> Any:
+def job(world: World, *, stable: bool = False, **options: Any) -> Any:
     pseudonym = {"key": "${KANON_KEY}", **({"stable": True} if stable else {})}
-    identifiers = {"ssn": {"pseudonym": pseudonym}, "name": {}}
-    usual = {"privacy": {"max_suppression": 0.25}}
-    return world.job(QIS, columns={"identifiers": identifiers, **(columns or {})}, **{**usual, **options})
+    columns = {"identifiers": {"ssn": {"pseudonym": pseudonym}, "name": {}}}
+    return world.job(QIS, **{"columns": columns, "privacy": SUPPRESSION, **options})
 
 
-def expected(value: str, salt: str, column: str = "ssn") -> str:
-    run_key = hmac.new(KEY.encode(), f"kanon_spark pseudonym 1\0{column}\0{salt}".encode(), hashlib.sha256).digest()
-    return hmac.new(run_key, value.encode(), hashlib.sha256).hexdigest()[:32]
+def run_key(salt: str, column: str = "ssn") -> bytes:
+    return hmac.new(KEY.encode(), f"kanon_spark pseudonym 1\0{column}\0{salt}".encode(), hashlib.sha256).digest()
+
+
+def expected(value: str | None, salt: str, column: str = "ssn") -> str | None:
+    if value is None:
+        return None
+    return hmac.new(run_key(salt, column), value.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def check_of(release: "Release") -> Any:
     return next(check for check in release.manifest["checks"] if check["name"] == "pseudonyms")
 
 
-@pytest.mark.parametrize("order", ["source", "shuffled"])
-@pytest.mark.parametrize("rows", ["drop", "star"])
-def test_each_row_has_the_pseudonym_of_its_id(spark: "SparkSession", world: World, order: str, rows: str) -> None:
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KANON_KEY", KEY)
+
+
+@pytest.fixture
+def world(spark: "SparkSession", tmp_path: Path) -> World:
+    return World(spark, tmp_path)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release that stands, and what the verifier was told about its pseudonyms."""
+
+    world: World
+    release: "Release"
+    facts: verifying.PseudonymFacts
+    arguments: dict[str, Any]
+
+    def check(self, table: "DataFrame", *, key: bool = True) -> "Check":
+        columns = tuple(each if key else replace(each, key=None) for each in self.facts.columns)
+        return verifying.pseudonym_check(table, replace(self.facts, columns=columns), **self.arguments)
+
+
+@pytest.fixture(scope="module")
+def made(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Made]":
+    world = World(spark, tmp_path_factory.mktemp("pseudonyms"))
+    world.save(people(spark))
+    told: list[tuple[Any, dict[str, Any]]] = []
+
+    def listen(table: "DataFrame", facts: Any, published: "DataFrame", **more: Any) -> "Check":
+        told.append((facts, {"published": published, **more}))
+        return verifying.pseudonym_check(table, facts, published, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KANON_KEY", KEY)
+        patch.setattr(verifier, "pseudonym_check", listen)
+        release = world.run(job(world))
+    yield Made(world, release, *told[0])
+
+
+@pytest.mark.parametrize(("order", "rows"), [("source", "drop"), ("shuffled", "star")])
+def test_each_row_has_the_pseudonym_of_its_id(
+    spark: "SparkSession", world: World, made: Made, order: str, rows: str
+) -> None:
     world.save(people(spark))
     sink = {"path": "out/release", "order": order}
     release = world.run(job(world, sink=sink, output={"suppressed_rows": rows}))
     assert release.table.columns == ["age", "ssn", "note"]
-    assert release.table.schema["ssn"].dataType.simpleString() == "string"
+    assert release.table.schema["ssn"].dataType == T.StringType()
     found = published_by_row(release.table, "note")
-    run_id = release.manifest["run_id"]
-    for index in range(len(AGES) if rows == "star" else 12):
-        raw = ssn(index)
-        assert found[f"n{index}"]["ssn"] == (None if raw is None else expected(raw, run_id)), index
-    assert len(found) == (15 if rows == "star" else 12)
+    run_id, count = release.manifest["run_id"], 15 if rows == "star" else 12
+    assert {note: row["ssn"] for note, row in found.items()} == {
+        f"n{index}": expected(ssn(index), run_id) for index in range(count)
+    }
     assert release.manifest["rows"]["suppressed"] == 3
     assert smallest_class(release.table, ["age"]) >= 3
+    detail = f"ssn: {count - (2 if rows == 'star' else 1)} pseudonyms, no two alike; each is the keyed hash"
     assert check_of(release)["passed"]
-    count = 13 if rows == "star" else 11
-    assert f"ssn: {count} pseudonyms, no two alike; each is the keyed hash" in check_of(release)["detail"]
-    assert release.manifest["columns"]["pseudonyms"] == {"ssn": {"stable": False}}
-    assert release.manifest["columns"]["dropped"] == ["name"]
-    assert release.manifest["warnings"] == []
+    assert detail in check_of(release)["detail"]
     assert release.verify().passed
     assert world.left_in_work() == KEPT
-    samples = json.dumps(release.manifest["samples"])
-    assert "078-05" not in samples
-    assert "ssn" not in samples
+
+    manifest = release.manifest
+    assert manifest["columns"]["pseudonyms"] == {"ssn": {"stable": False}}
+    assert manifest["columns"]["dropped"] == ["name"]
+    assert manifest["warnings"] == []
+    assert "ssn" not in json.dumps(manifest["samples"]), "raw ids beside their rows would undo them"
+    assert "Published as a pseudonym, and not shown here: ssn." in (world.manifest.parent / "report.html").read_text()
+
+    # The same ids in another run have others.
+    other = made.release.table
+    assert multiset(other.drop("ssn")) <= multiset(release.table.drop("ssn"))
+    assert {row["ssn"] for row in other.collect()} & {row["ssn"] for row in found.values()} == {None}
 
 
 def test_stable_pseudonyms_are_the_same_again_and_warned_of(spark: "SparkSession", world: World) -> None:
     world.save(people(spark))
     first = world.run(job(world, stable=True))
-    again = world.run(job(world, stable=True, name="again", sink={"path": "out/again"}))
-    assert multiset(first.table) == multiset(again.table)
+    again = world.run(job(world, stable=True, name="again", sink={"path": "out/again"}, report=None))
     assert first.manifest["content_hash"] == again.manifest["content_hash"]
-    assert first.table.where("note = 'n0'").collect()[0]["ssn"] == expected(str(ssn(0)), "")
+    assert first.table.where("note = 'n0'").collect()[0]["ssn"] == expected(ssn(0), "")
     assert any("'ssn' is stable" in text for text in first.manifest["warnings"])
     assert "is stable: releases with the same key can be linked" in (world.manifest.parent / "report.html").read_text()
     findings = check_job(job(world, stable=True), spark=spark)
@@ -109,41 +159,45 @@ def test_stable_pseudonyms_are_the_same_again_and_warned_of(spark: "SparkSession
     assert exit_code_of(findings) == 0
 
 
-def test_other_pseudonyms_differ_from_run_to_run(spark: "SparkSession", world: World) -> None:
-    world.save(people(spark))
-    tables = [world.run(job(world, name=name, sink={"path": f"out/{name}"})).table for name in ("one", "two")]
-    one, two = ({row["ssn"] for row in table.collect()} - {None} for table in tables)
-    assert len(one) == len(two) == 11
-    assert not one & two
-    assert multiset(tables[0].drop("ssn")) == multiset(tables[1].drop("ssn"))
+def test_types_of_ids(spark: "SparkSession") -> None:
+    values = {
+        "text": "cast(id AS string)",
+        "small": "cast(id AS tinyint)",
+        "long": "id",
+        "decimal": "cast(id AS decimal(20,0))",
+        "collated": "cast(id AS string) COLLATE UNICODE_CI",
+        "bytes": "cast(cast(id AS string) AS binary)",
+        "date": "date_add(date'2020-01-01', cast(id AS int))",
+    }
+    table = spark.range(3).selectExpr(*[f"{value} AS {name}" for name, value in values.items()])
+    spec = PseudonymSpec(key=KEY)
+    rows = pseudonyms.pseudonymize(table, dict.fromkeys(values, spec), run_id="run").collect()
+    assert [row.asDict() for row in rows] == [
+        {name: expected(f"2020-01-0{id_ + 1}" if name == "date" else str(id_), "run", name) for name in values}
+        for id_ in range(3)
+    ]
+    with pytest.raises(InternalError, match="without its key"):
+        pseudonyms.pseudonymize(table, {"text": PseudonymSpec.model_construct(key="", stable=False)}, run_id="run")
 
 
-@pytest.mark.parametrize("kind", ["int", "bigint", "decimal(12,0)", "date", "binary", "string"])
-def test_types_of_ids(spark: "SparkSession", world: World, kind: str) -> None:
-    value = {"date": "date_add(date'2020-01-01', cast(ssn AS int))"}.get(kind, f"cast(ssn AS {kind})")
-    source = people(spark, str).selectExpr("age", f"{value} AS ssn", "note", "name")
-    release = world.run(job(world, stable=True, sink=None, report=None), source)
-    row = release.table.where("note = 'n5'").collect()[0]
-    assert row["ssn"] == expected("2020-01-06" if kind == "date" else "5", "")
+@pytest.mark.parametrize("kind", [T.DoubleType(), T.TimestampType(), T.ArrayType(T.StringType()), T.BooleanType()])
+def test_types_that_cannot_be_ids(world: World, kind: T.DataType) -> None:
+    schema = people(world.spark).schema
+    schema["ssn"].dataType = kind
+    findings = check_schema(schema, job(world).config)
+    assert [finding.path for finding in findings] == ["columns.identifiers.ssn.pseudonym"]
+    assert "cannot become a pseudonym" in findings[0].message
+    assert exit_code_of(findings) == 3
 
 
-@pytest.mark.parametrize("kind", ["double", "timestamp", "array<string>", "boolean"])
-def test_types_that_cannot_be_ids(spark: "SparkSession", world: World, kind: str) -> None:
-    value = {"array<string>": "array(ssn)", "boolean": "ssn is null"}.get(kind, f"try_cast(ssn AS {kind})")
-    source = people(spark).selectExpr("age", f"{value} AS ssn", "note", "name")
-    with pytest.raises(DataError, match="cannot become a pseudonym") as refused:
-        world.run(job(world, sink=None, report=None), source)
-    assert refused.value.exit_code == 3
-
-
-def test_ids_that_repeat_are_refused(spark: "SparkSession", world: World) -> None:
-    world.save(people(spark))
-    world.run(job(world))
+def test_ids_that_repeat_are_refused(spark: "SparkSession", made: Made) -> None:
+    world = made.world
     before = world.released()
     # One of the two is a loner, who would be suppressed: that does not help, or luck would decide.
-    world.save(people(spark, lambda index: "078-05-0001" if index == 14 else ssn(index)))
+    world.save(people(spark, lambda index: "078-05-0001" if index == 14 else ssn(index)), "repeated")
+    again = job(world, name="repeated", source={"path": "data/repeated"})
     with pytest.raises(RepeatedIdError, match="1 ids of 'ssn' stand in several rows") as refused:
-        world.run(job(world))
+        world.run(again)
     assert refused.value.exit_code == 3
     assert refused.value.where == "columns.identifiers.ssn.pseudonym"
     assert "without a pseudonym" in refused.value.fix
@@ -151,43 +205,46 @@ def test_ids_that_repeat_are_refused(spark: "SparkSession", world: World) -> Non
     assert world.released() == before
     assert world.left_beside() == []
     assert world.left_in_work() == KEPT
-    failed = json.loads((world.manifest.parent / "manifest.failed.json").read_text())
-    assert failed["error"]["code"] == "K307"
+    assert json.loads((world.manifest.parent / "manifest.failed.json").read_text())["error"]["code"] == "K307"
 
-    findings = check_job(job(world), spark=spark)
-    wrong = [finding for finding in findings if finding.level == "error"]
-    assert [finding.path for finding in wrong] == ["columns.identifiers.ssn.pseudonym"]
+    findings = check_job(again, spark=spark)
+    assert [finding.path for finding in findings if finding.level == "error"] == ["columns.identifiers.ssn.pseudonym"]
     assert exit_code_of(findings) == 3
 
 
 def test_the_unit_may_be_a_pseudonym_where_each_person_has_one_row(spark: "SparkSession", world: World) -> None:
-    world.save(people(spark))
-    privacy = {"unit": "ssn", "max_suppression": 0.25}
-    release = world.run(job(world, privacy=privacy))
+    privacy = {"unit": "ssn", **SUPPRESSION}
+    release = world.run(job(world, privacy=privacy, sink=None, report=None), people(spark))
     assert release.manifest["persons"] == 15
     assert release.manifest["privacy"]["unit"] == "ssn"
+    assert release.manifest["columns"]["dropped"] == ["name"]
     found = {row["note"]: row["ssn"] for row in release.table.collect()}
-    assert found["n0"] == expected(str(ssn(0)), release.manifest["run_id"])
-    assert found["n3"] is None
-    world.save(people(spark, lambda index: f"person {index // 2}"))
+    assert found == {f"n{index}": expected(ssn(index), release.manifest["run_id"]) for index in range(12)}
+    twice = people(spark, lambda index: f"person {index // 2}")
     with pytest.raises(RepeatedIdError):
-        world.run(job(world, privacy=privacy))
+        world.run(job(world, privacy=privacy, sink=None, report=None), twice)
 
 
-def test_another_unit_and_two_pseudonyms(spark: "SparkSession", world: World) -> None:
-    """Visits have pseudonyms, patients come twice and are not published; the same value differs by column."""
-    source = people(spark).selectExpr("age", "ssn", "ssn AS visit", "note", "name", "pmod(hash(note), 9) AS patient")
+def test_two_pseudonyms_beside_another_unit_over_blocks(spark: "SparkSession", world: World) -> None:
+    """Visits have pseudonyms, patients come more than once and are not published; a value differs by column."""
+    world.save(people(spark).selectExpr("age", "ssn", "ssn AS visit", "pmod(hash(note), 9) AS patient"))
     identifiers = {name: {"pseudonym": {"key": "${KANON_KEY}"}} for name in ("visit", "ssn")}
-    release = world.run(
-        world.job(QIS, k=2, sink=None, columns={"identifiers": identifiers, "other": "drop"},
-                  privacy={"unit": "patient", "max_suppression": 0.5}),
-        source,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "columns": {"identifiers": identifiers, "other": "drop"},
+        "privacy": {"unit": "patient", "max_suppression": 0.5},
+        "execution": {"local_limit": 0, "block_size": 2},
+        "sink": {"path": "out/release", "format": "csv"},
+    }
+    release = world.run(world.job(QIS, k=2, **options))
     assert release.table.columns == ["age", "ssn", "visit"]
-    rows = release.table.where("ssn is not null").collect()
-    assert rows
-    assert all(row["ssn"] != row["visit"] for row in rows)
+    salt, ids = release.manifest["run_id"], [ssn(index) for index in range(15)]
+    pairs = {(expected(each, salt), expected(each, salt, "visit")) for each in ids}
+    found = {(row["ssn"], row["visit"]) for row in release.table.collect()}
+    assert len(found) > 5
+    assert found <= pairs
+    assert all(one is None or (re.fullmatch("[0-9a-f]{32}", one) and one != two) for one, two in found)
     assert check_of(release)["passed"]
+    assert check_of(release)["detail"].count("no two alike") == 2
 
 
 def test_the_key_is_nowhere(
@@ -209,86 +266,85 @@ def test_the_key_is_nowhere(
         release = runner.run(job(world), spark=spark, listeners=[look])
     seen += [("plan", text.encode()) for text in plans]
     seen += [("log", record.getMessage().encode()) for record in caplog.records]
-    run_id = release.manifest["run_id"]
-    derived = hmac.new(KEY.encode(), f"kanon_spark pseudonym 1\0ssn\0{run_id}".encode(), hashlib.sha256).digest()
+    derived = run_key(release.manifest["run_id"])
     secrets = [KEY.encode(), derived, derived.hex().encode()]
     assert [where for where, text in seen if any(secret in text for secret in secrets)] == []
-    assert any(b"kanon_pseudonym" in text for where, text in seen if where == "plan"), "we would see it"
-    assert any("078-05" not in where and b"078-05" in text for where, text in seen), "the source holds raw ids"
+    assert any(b"kanon_pseudonym(" in text for where, text in seen if where == "plan"), "we would see it"
+    assert any("_kanon_" in where for where, _ in seen), "the work directory was looked at"
 
-    monkeypatch.setattr(pseudonyms, "_maker", _failing)
+    # A worker that fails says what went wrong, but not with which key.
+    def failing(key: bytes) -> Any:
+        import pandas as pd
+
+        def kanon_pseudonym(ids: pd.Series) -> pd.Series:  # type: ignore[type-arg]
+            raise ValueError(f"after {len(key)} bytes")
+
+        return kanon_pseudonym
+
+    monkeypatch.setattr(pseudonyms, "_maker", failing)
     caplog.clear()
     with caplog.at_level(logging.DEBUG), pytest.raises(Exception, match="after 32 bytes") as broken:
         runner.run(job(world), spark=spark)
-    assert KEY not in str(broken.value)
-    assert not any(KEY in record.getMessage() for record in caplog.records)
-    assert KEY not in (world.manifest.parent / "manifest.failed.json").read_text()
+    said = [str(broken.value), *(record.getMessage() for record in caplog.records)]
+    said.append((world.manifest.parent / "manifest.failed.json").read_text())
+    assert not any(KEY in text or derived.hex() in text for text in said)
     assert world.left_in_work() == KEPT
-
-
-def _failing(key: bytes) -> Any:
-    import pandas as pd
-
-    def kanon_pseudonym(ids: pd.Series) -> pd.Series:  # type: ignore[type-arg]
-        raise ValueError(f"after {len(key)} bytes")
-
-    return kanon_pseudonym
 
 
 ROTATED = (
     "CASE WHEN ssn is not null THEN coalesce(lead(ssn) OVER (PARTITION BY ssn is null ORDER BY {by}), "
-    "first(ssn) OVER (PARTITION BY ssn is null ORDER BY {by})) END AS ssn"
+    "first(ssn) OVER (PARTITION BY ssn is null ORDER BY {by})) END"
 )
-TAMPERED: dict[str, Callable[["DataFrame"], "DataFrame"]] = {
-    "raw": lambda table: table,
-    "digit": lambda table: table.selectExpr(
-        "age", "if(note = 'n1', translate(ssn, '0123456789abcdef', '123456789abcdef0'), ssn) AS ssn", "note"
-    ),
-    "lost": lambda table: table.selectExpr("age", "if(note = 'n1', null, ssn) AS ssn", "note"),
-    "made up": lambda table: table.selectExpr("age", "coalesce(ssn, repeat('ab', 16)) AS ssn", "note"),
-    "twice": lambda table: table.selectExpr("age", "if(ssn is null, null, repeat('ab', 16)) AS ssn", "note"),
-    "moved": lambda table: table.selectExpr("age", ROTATED.format(by="note"), "note"),
+OTHERS = "have others than their own"
+# What somebody made of the column, and what is said about it with and without the key at hand.
+TAMPERED = {
+    "a digit": ("if(note = 'n1', translate(ssn, '0123456789abcdef', '123456789abcdef0'), ssn)", OTHERS, None),
+    "one lost": ("if(note = 'n1', null, ssn)", OTHERS, OTHERS),
+    "one made up": ("coalesce(ssn, repeat('ab', 16))", OTHERS, OTHERS),
+    "all alike": ("if(ssn is null, null, repeat('ab', 16))", "10 repeat", "10 repeat"),
+    "changed places": (ROTATED.format(by="note"), OTHERS, None),
+    "no pseudonym": ("if(ssn is null, null, note)", "11 are not 32 hexadecimal digits", "11 are not 32 hexadecimal"),
 }
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_verification_finds_what_is_not_the_pseudonym(
-    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    world.save(people(spark))
-    world.run(job(world))
-    before = world.released()
-    real = runner.pseudonymize
+def test_verification_finds_what_is_not_the_pseudonym(made: Made, what: str) -> None:
+    expression, with_key, without = TAMPERED[what]
+    table = made.release.table.selectExpr("age", f"{expression} AS ssn", "note")
+    check = made.check(table)
+    assert not check.passed
+    assert with_key in check.detail
+    check = made.check(table, key=False)
+    assert check.passed == (without is None), "what needs the key cannot be found without it"
+    assert (without or "was not checked for ssn: the key is not set") in check.detail
 
-    def tampered(table: "DataFrame", *args: Any, **kwargs: Any) -> "DataFrame":
-        return table if what == "raw" else TAMPERED[what](real(table, *args, **kwargs))
 
-    monkeypatch.setattr(runner, "pseudonymize", tampered)
-    with pytest.raises(GuaranteeError, match="pseudonyms") as refused:
-        world.run(job(world, sink={"path": "out/release", "order": "source"}))
+def test_raw_ids_are_never_published(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the step that replaces them were skipped."""
+    before = made.world.released()
+    monkeypatch.setattr(runner, "pseudonymize", lambda table, specs, *, run_id: table)
+    with pytest.raises(GuaranteeError, match=r"pseudonyms: .*11 are not 32 hexadecimal digits") as refused:
+        made.world.run(job(made.world))
     assert refused.value.exit_code == 4
-    said = {"raw": "not 32 hexadecimal", "twice": "10 repeat"}.get(what, "have others than their own")
-    assert said in str(refused.value)
-    assert "multiset" not in str(refused.value), "the other columns are right"
-    assert world.released() == before
+    assert "multiset" not in str(refused.value), "all other columns are right"
+    assert "078-05" not in str(refused.value)
+    assert made.world.released() == before
 
 
-def test_verification_knows_rows_apart_by_their_class_alone(
+def test_rows_are_known_apart_by_their_class_alone(
     spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No column is kept, and the pseudonyms change places: the same pseudonyms, the same tuples."""
+    """No column is kept, and pseudonyms change places between classes: all sets of values stay the same."""
     source = people(spark).selectExpr("if(age > 24, 70, age) AS age", "ssn")
     real = runner.pseudonymize
 
     def tampered(table: "DataFrame", *args: Any, **kwargs: Any) -> "DataFrame":
-        return real(table, *args, **kwargs).selectExpr("age", ROTATED.format(by="age"))
+        return real(table, *args, **kwargs).selectExpr("age", f"{ROTATED.format(by='age')} AS ssn")
 
-    columns = {"identifiers": {"ssn": {"pseudonym": {"key": "${KANON_KEY}"}}}, "other": "drop"}
-    release = world.run(world.job(QIS, sink=None, columns=columns), source)
-    assert len({row["age"] for row in release.table.collect()}) > 1
     monkeypatch.setattr(runner, "pseudonymize", tampered)
-    with pytest.raises(GuaranteeError, match=r"pseudonyms: .* published tuples have others than their own"):
-        world.run(world.job(QIS, sink=None, columns=columns), source)
+    columns = {"identifiers": {"ssn": {"pseudonym": {"key": "${KANON_KEY}"}}}, "other": "drop"}
+    with pytest.raises(GuaranteeError, match=f"pseudonyms: .*no two alike; rows of 2 published tuples {OTHERS}"):
+        world.run(world.job(QIS, sink=None, report=None, columns=columns), source)
 
 
 def test_ids_that_change_under_way(spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,42 +364,24 @@ def test_ids_that_change_under_way(spark: "SparkSession", world: World, monkeypa
 
 
 def test_a_standing_release_is_verified_with_and_without_the_key(
-    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.save(people(spark))
-    release = world.run(job(world))
-    config = world.folder / "job.yaml"
+    job(made.world)
 
-    def detail(table: "DataFrame") -> tuple[bool, str]:
-        verdict = verify_with_config(load_config(config, keys_optional=True), table=table, spark=spark)
+    def judge() -> "Check":
+        loaded = load_config(made.world.folder / "job.yaml", keys_optional=True)
+        verdict = verify_with_config(loaded, table=made.release.table, spark=spark)
         check = next(check for check in verdict.checks if check.name == "pseudonyms")
         assert all(other.passed for other in verdict.checks if other is not check)
-        return check.passed, check.detail
+        return check
 
-    other = TAMPERED["digit"](release.table)
-    assert detail(release.table) == (
-        True, "ssn: 11 pseudonyms, no two alike; each is the keyed hash of its row's id",
-    )  # fmt: skip
-    assert not detail(other)[0]
-
+    check = judge()
+    assert check.passed
+    assert check.detail == "ssn: 11 pseudonyms, no two alike; each is the keyed hash of its row's id"
     monkeypatch.delenv("KANON_KEY")
-    passed, text = detail(release.table)
-    assert passed
-    assert "every row with an id has one; whether they are the keyed hashes" in text
-    assert "was not checked for ssn: the key is not set" in text
-    assert detail(other)[0], "which is why it is said"
-    assert not detail(TAMPERED["lost"](release.table))[0]
-    assert not detail(TAMPERED["twice"](release.table))[0]
-
+    check = judge()
+    assert check.passed
+    assert "every row with an id has one; whether they are the keyed hashes" in check.detail
+    assert "was not checked for ssn: the key is not set" in check.detail
     monkeypatch.setenv("KANON_KEY", KEY + "?")
-    assert not detail(release.table)[0], "another key"
-
-
-def test_blocks_and_formats(spark: "SparkSession", world: World) -> None:
-    world.save(people(spark))
-    release = world.run(
-        job(world, execution={"local_limit": 0, "block_size": 2}, sink={"path": "out/release", "format": "csv"})
-    )
-    found = Counter(row["ssn"] is None or bool(FORM.fullmatch(row["ssn"])) for row in release.table.collect())
-    assert found == {True: 12}
-    assert check_of(release)["passed"]
+    assert not judge().passed, "another key"
