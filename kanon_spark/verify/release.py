@@ -52,6 +52,9 @@ def verify_release(
     names = evidence.columns
     width = len(names)
     pseudonymized = [] if pseudonyms is None else [each.name for each in pseudonyms.columns]
+    columns = _columns_check(table.columns, [*names, *kept, *pseudonymized])
+    if not {*names, *kept, *pseudonymized} <= set(table.columns):  # nothing else can be looked at
+        return Verdict((columns,), ClassFacts.of({}, k=k), table.count(), "")
     staged = group_rows(table, qi=names, kept=kept)
     published = with_published(evidence)
     claimed = published if star else published.where("class_id >= 0")
@@ -68,7 +71,7 @@ def verify_release(
         forms = form_checks(evidence, published)
         found, promise = looking.result(), promising.result()
     checks = [
-        _columns_check(table.columns, [*names, *kept, *pseudonymized]),
+        columns,
         k_check(found, k=k, persons=False) if persons is None else _person_check(persons, k=k),
         _rows_check(found.rows, counted, input_rows=input_rows, star=star),
         _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),

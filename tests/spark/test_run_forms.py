@@ -11,7 +11,10 @@ from run_world import World, in_range, published_by_row, untrue_cells
 
 from kanon_spark.cli.main import app
 from kanon_spark.engine.verification import verify_with_config
-from kanon_spark.errors import KanonError
+from kanon_spark.errors import GuaranteeError, KanonError
+from kanon_spark.hierarchy.bounds import bounds_of
+from kanon_spark.recoding import publish
+from kanon_spark.verify import cells, forms
 from kanon_spark.verify.steps import on_grid
 from kanon_spark.verify.table import verify_table
 
@@ -304,3 +307,43 @@ def test_verify_by_config_notices_what_was_tampered_with(world: World) -> None:
     for name, change in changes.items():
         verdict = verify_with_config(job, table=release.table.withColumn(name, change), spark=world.spark)
         assert "multiset" in {check.name for check in verdict.checks if not check.passed}, name
+    missing = verify_with_config(job, table=release.table.drop("age_lo"), spark=world.spark)
+    assert {check.name for check in missing.checks if not check.passed} == {"columns"}
+
+
+def tight(low: str, high: str, kind: str) -> tuple[str, str, float]:
+    return low, high, 1.0
+
+
+def one_too_narrow(label: str) -> tuple[float, float]:
+    low, high = bounds_of(label)
+    return (low + 1, high) if high > low else (low, high)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "replacement", "output", "check"),
+    [
+        ("widen", tight, {"ranges": "grid"}, "ranges: labels whose ends are not on the grid: age"),
+        ("bounds_of", one_too_narrow, {"numeric": "bounds"}, "numbers: bounds that are not what the label"),
+        ("_means", None, {"numeric": "mean"}, "numbers: classes with another mean: age"),
+    ],
+)
+def test_a_mistake_of_the_recoding_is_noticed(
+    world: World, monkeypatch: pytest.MonkeyPatch, wrong: str, replacement: Any, output: dict[str, str], check: str
+) -> None:
+    """Table and recoding agree with each other, but not with what was asked for: nothing is published."""
+    means = publish._means
+    monkeypatch.setattr(publish, wrong, replacement or (lambda *given: means(*given) + 1))
+    with pytest.raises(GuaranteeError, match=check):
+        world.run(world.job(["age"], k=K, output=output))
+    assert not world.sink.exists()
+
+
+def test_forms_are_judged_in_the_workers_where_they_are_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = {"numeric": "bounds", "sets": "array", "ranges": "grid"}
+    monkeypatch.setattr(forms, "DRIVER_LABELS", 0)
+    monkeypatch.setattr(cells, "TEXT_PAIRS", 0)
+    assert {"ranges", "numbers"} <= passed(world.run(world.job({"age": {}, "job": {}}, k=K, output=output)))
+    monkeypatch.setattr(publish, "widen", tight)
+    with pytest.raises(GuaranteeError, match="ends are not on the grid: age"):
+        world.run(world.job({"age": {}, "job": {}}, k=K, output=output))
