@@ -44,7 +44,7 @@ def null_masks(values: "Sequence[Column]") -> "list[Column]":
 
 
 def hash_sums(value: "Column") -> "list[Column]":
-    """Sums of the high and the low half of a hash: [g_hi, g_lo]. They cannot overflow below four billion rows."""
+    """Sums of the high and the low half of a hash: [g_hi, g_lo]. They cannot overflow below two billion rows."""
     from pyspark.sql import functions as F
 
     return [F.sum(F.shiftright(value, 32)), F.sum(value.bitwiseAND(F.lit(0xFFFFFFFF)))]

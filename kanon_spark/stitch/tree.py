@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kanon_spark.engine.pieces import Solver
 
 EDGE_LIMIT = 5_000_000  # edges of a batch that one process may take: some 200 MB
-KEY_LIMIT = 20_000_000  # group keys that a batch of lattice nodes may make
+FIRST_KEYS = 1_000_000  # group keys that the first batch of lattice nodes makes; each next one makes twice as many …
+MOST_KEYS = 20_000_000  # … up to this
 SCAN_SIGNATURES = 1_000  # signatures outside the largest component that are scanned for directly
 
 
@@ -126,7 +127,8 @@ class _Builder:
         nodes = NodesByWeight(self.levels, start=start)
         while left > 1:
             self.tell(f"{left} components to join")
-            batch = nodes.take(max(len(self.levels.height), KEY_LIMIT // max(1, count)))
+            keys = min(MOST_KEYS, FIRST_KEYS << facts["batches"])
+            batch = nodes.take(max(len(self.levels.height), keys // max(1, count)))
             edges = self._outside_scan(vertices, left) if facts["batches"] else None
             if edges is None:
                 edges = cross_edges(vertices, self.solver, self.levels, batch)

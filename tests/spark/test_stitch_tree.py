@@ -12,6 +12,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from solve_world import Signatures, codebook
 
+from kanon_spark.config.loader import load_config
+from kanon_spark.engine.runner import run
 from kanon_spark.kernels.spanning import components
 from kanon_spark.methods.mst import Mst
 from kanon_spark.stitch import tree as tree_module
@@ -158,3 +160,42 @@ def test_group_keys_tell_groups_apart() -> None:
     ancestors = np.stack([levels.up[levels.begin[j, level] + codes[:, j]] for j, level in enumerate(node)], axis=1)
     assert len(np.unique(keys)) == len(np.unique(ancestors, axis=0))
     assert len(np.unique(np.column_stack([keys, ancestors]), axis=0)) == len(np.unique(keys))
+
+
+@pytest.mark.parametrize(
+    "execution",
+    [
+        {},
+        {"local_limit": 0, "block_size": 400, "stitch": "local"},
+        {"local_limit": 0, "block_size": 900, "stitch": "local"},
+    ],
+    ids=["one process", "blocks of 400", "blocks of 900"],
+)
+def test_adult_through_a_whole_run(
+    spark: "SparkSession", shared: Path, repo: Path, tmp_path: Path, execution: dict[str, object]
+) -> None:
+    """3,000 signatures of Adult on 8 QIs; the matrix is made from the hierarchy files alone."""
+    names = ["age", "workclass", "education", "marital-status", "occupation", "sex", "race", "native-country"]
+    rows = pd.read_csv(shared / "data" / "adult.csv", dtype=str)[names]
+    rows = rows[~(rows == "?").any(axis=1)].drop_duplicates().head(3000)
+    files = {name: repo / "hierarchies" / "adult" / f"{name}.csv" for name in names}
+    matrix = np.zeros((len(rows), len(rows)))
+    for name, file in files.items():
+        levels = pd.read_csv(file, sep=";", header=None, dtype=str).set_index(0, drop=False)
+        height = levels.shape[1] - 1
+        own = levels.loc[rows[name]]
+        for level in range(height):
+            at = pd.factorize(own[level])[0]
+            matrix += (at[:, None] != at[None, :]) * (2.0 / height)
+    job = {
+        "name": "adult",
+        "columns": {"quasi_identifiers": {name: {"hierarchy": str(file)} for name, file in files.items()}},
+        "privacy": {"k": 5},
+        "method": {"name": "mst", "effort": "fast"},
+        "execution": {"work_dir": str(tmp_path), **execution},
+    }
+    release = run(load_config(job), spark=spark, table=spark.createDataFrame(rows))
+    assert release.tree is not None
+    found = release.tree.agg({"distance": "sum", "*": "count"}).collect()[0].asDict()
+    assert found["count(1)"] == len(rows) - 1
+    assert found["sum(distance)"] == pytest.approx(minimum_spanning_tree(matrix).sum())
