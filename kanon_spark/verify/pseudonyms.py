@@ -16,7 +16,15 @@ import pandas as pd
 
 from kanon_spark.io.content import content_hash, hash_sums, null_masks
 from kanon_spark.verify.facts import Check
-from kanon_spark.verify.groups import TUPLE, differing_tuples, quoted, summarize, tuple_columns, tuple_hashes
+from kanon_spark.verify.groups import (
+    TUPLE,
+    differing_tuples,
+    quoted,
+    summarize,
+    tuple_columns,
+    tuple_hashes,
+    tuple_parts,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,14 +76,12 @@ def pseudonym_check(
     names = [f"p{index}" for index in range(len(facts.columns))]
     texts = [F.col(quoted(each.name)).cast("string") for each in facts.columns]
     written = table.select(
-        *tuple_hashes([F.col(quoted(name)) for name in qi]),
+        *tuple_hashes(tuple_parts(table, qi)),
         content_hash(table, kept).alias("g"),
         *[text.alias(name) for text, name in zip(texts, names, strict=True)],
     )
     claimed = published if star else published.where("class_id >= 0")
-    tuples = claimed.select(
-        F.col("h").alias("entry_h"), *tuple_hashes([F.col(name) for name in tuple_columns(len(qi))])
-    )
+    tuples = claimed.select(F.col("h").alias("entry_h"), *tuple_hashes(tuple_parts(claimed, tuple_columns(len(qi)))))
     expected = [_expected(each, index) for index, each in enumerate(facts.columns)]
     promised = facts.rows.join(tuples, F.col("h") == F.col("entry_h")).select(
         *TUPLE, "g", *[value.alias(name) for value, name in zip(expected, names, strict=True)]

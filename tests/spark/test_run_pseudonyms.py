@@ -225,7 +225,9 @@ def test_the_unit_may_be_a_pseudonym_where_each_person_has_one_row(spark: "Spark
         world.run(job(world, privacy=privacy, sink=None, report=None), twice)
 
 
-def test_two_pseudonyms_beside_another_unit_over_blocks(spark: "SparkSession", world: World) -> None:
+def test_two_pseudonyms_beside_another_unit_and_further_columns_over_blocks(
+    spark: "SparkSession", world: World
+) -> None:
     """Visits have pseudonyms, patients come more than once and are not published; a value differs by column."""
     world.save(people(spark).selectExpr("age", "ssn", "ssn AS visit", "pmod(hash(note), 9) AS patient"))
     identifiers = {name: {"pseudonym": {"key": "${KANON_KEY}"}} for name in ("visit", "ssn")}
@@ -233,10 +235,11 @@ def test_two_pseudonyms_beside_another_unit_over_blocks(spark: "SparkSession", w
         "columns": {"identifiers": identifiers, "other": "drop"},
         "privacy": {"unit": "patient", "max_suppression": 0.5},
         "execution": {"local_limit": 0, "block_size": 2},
+        "output": {"numeric": "bounds"},
         "sink": {"path": "out/release", "format": "csv"},
     }
-    release = world.run(world.job(QIS, k=2, **options))
-    assert release.table.columns == ["age", "ssn", "visit"]
+    release = world.run(world.job({"age": None}, k=2, **options))
+    assert release.table.columns == ["age", "age_lo", "age_hi", "ssn", "visit"]
     salt, ids = release.manifest["run_id"], [ssn(index) for index in range(15)]
     pairs = {(expected(each, salt), expected(each, salt, "visit")) for each in ids}
     found = {(row["ssn"], row["visit"]) for row in release.table.collect()}
