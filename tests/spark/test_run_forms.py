@@ -347,3 +347,27 @@ def test_forms_are_judged_in_the_workers_where_they_are_many(world: World, monke
     monkeypatch.setattr(publish, "widen", tight)
     with pytest.raises(GuaranteeError, match="ends are not on the grid: age"):
         world.run(world.job({"age": {}, "job": {}}, k=K, output=output))
+
+
+def test_forms_go_with_persons_pseudonyms_and_unknown_values(
+    world: World, source: "DataFrame", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KANON_KEY", "0123456789abcdef0123456789abcdef")
+    world.write("ages.csv", *(f"{age};{'young' if age < 40 else 'old'};*" for age in range(18, 60)))  # up to 62 occur
+    qis = {"age": {"hierarchy": {"csv": {"path": "ages.csv", "unknown": "root"}}}, "dose": {}, "job": {}}
+    job = world.job(
+        qis,
+        k=K,
+        columns={"identifiers": {"note": {"pseudonym": {"key": "${KANON_KEY}"}}}},
+        privacy={"unit": "n"},
+        output={"numeric": "mean", "sets": "array", "ranges": "grid"},
+        method={"effort": "fast"},
+    )
+    release = world.run(job)
+    assert {"ranges", "numbers", "pseudonyms"} <= passed(release)
+    means = {(row["age"], row["age_mean"] is None) for row in release.table.collect()}
+    assert means <= {(None, True), ("*", True), ("young", False), ("old", False)} | {
+        (str(age), False) for age in range(18, 60)
+    }
+    assert {("*", True), ("young", False)} <= means
+    assert verify_with_config(job, table=release.table, spark=world.spark).passed
