@@ -106,7 +106,7 @@ class Anonymizer:
             "sensitive": ", ".join(columns.sensitive),
             "identifiers": ", ".join(columns.identifiers),
             "other columns": columns.other,
-            "method": f"{self.config.method.resolved}, effort {self.config.method.effort}",
+            "method": f"{self.config.resolved_method}, effort {self.config.method.effort}",
         }
         return {name: text for name, text in facts.items() if text}
 

@@ -233,11 +233,6 @@ class MethodSpec(Spec):
     criterion: Literal["gain_ratio", "gini"] | None = None
     beam: Annotated[int, Field(ge=1), NO_BOOLEAN] | None = None
 
-    @property
-    def resolved(self) -> str:
-        """The method that runs. `auto` is `lattice`, which serves tables with and without hierarchies."""
-        return "lattice" if self.name == "auto" else self.name
-
 
 class ExecutionSpec(Spec):
     """How the work is carried out; nothing here weakens a guarantee."""
@@ -282,8 +277,8 @@ class Config(Spec):
     """A whole job, as `load_config` returns it.
 
     >>> config = Config.model_validate({"columns": {"quasi_identifiers": ["age"]}, "privacy": {"k": 10}})
-    >>> config.privacy.k, config.method.resolved, list(config.columns.quasi_identifiers)
-    (10, 'lattice', ['age'])
+    >>> config.privacy.k, config.resolved_method, list(config.columns.quasi_identifiers)
+    (10, 'kmember', ['age'])
     """
 
     version: Literal[1] = 1
@@ -297,6 +292,14 @@ class Config(Spec):
     sink: Annotated[SinkSpec, short_form("path", str)] | None = None
     report: ReportSpec = ReportSpec()
     schedule: ScheduleSpec = ScheduleSpec()
+
+    @property
+    def resolved_method(self) -> str:
+        """The method that runs: `auto` is `lattice` where a quasi-identifier has a hierarchy, else `kmember`."""
+        if self.method.name != "auto":
+            return self.method.name
+        any_hierarchy = any(qi.hierarchy is not None for qi in self.columns.quasi_identifiers.values())
+        return "lattice" if any_hierarchy else "kmember"
 
     def to_dict(self) -> dict[str, object]:
         """The shortest dict that loads to this configuration again (values from `${NAME}` stand in it filled in)."""

@@ -3,16 +3,20 @@
 The same object serves the driver (small tables, the rest) and the workers (blocks), so both ways give the same classes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from kanon_spark.blocks.cuts import Cuts
+from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
 from kanon_spark.kernels.bounds import project, simple_bound
 from kanon_spark.kernels.dual import dual_bound
+from kanon_spark.kernels.levels import Levels
+from kanon_spark.kernels.measure import Measure
 from kanon_spark.kernels.problem import Forest, Problem
+from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import LocalMethod, Piece, Solution
 from kanon_spark.recoding.publish import publish
 from kanon_spark.signatures.codebook import Codebook
@@ -46,18 +50,65 @@ class Solver:
             frame["rows"].to_numpy(np.int64),
             frame["persons"].to_numpy(np.int64),
             self.k,
+            self.measure,
         )
+
+    @cached_property
+    def measure(self) -> Measure:
+        """How each QI is measured where ranges and sets count as what they are, not as nodes of a search tree."""
+        columns, present = self.codebook.columns, self.forest.present
+        nulls = [
+            int(self.forest.compact[j][column.tree.null_leaf]) if column.tree.null_leaf >= 0 else -1
+            for j, column in enumerate(columns)
+        ]
+        return Measure(
+            kinds=tuple(column.publish for column in columns),
+            weights=self.codebook.weights,
+            positions=tuple(column.positions[codes] for column, codes in zip(columns, present, strict=True)),
+            spans=tuple(column.span for column in columns),
+            domains=tuple(column.tree.leaves - (column.tree.null_leaf >= 0) for column in columns),
+            nulls=tuple(nulls),
+        )
+
+    @cached_property
+    def cut_forest(self) -> Forest:
+        """The trees to cut blocks by: each node's loss is the least of a class that has members on both sides.
+
+        To a method that measures ranges and sets as what they are, the losses of search trees say nothing.
+        """
+        return replace(self.forest, loss=self.measure.crossing(self.forest)) if self.method.tight else self.forest
+
+    @property
+    def unbounded(self) -> frozenset[int]:
+        """QIs to cut last: a cut through a QI without a hierarchy gives the bound away, if there is one."""
+        return frozenset(range(len(self.codebook.columns))) - self._counted if self._counted else frozenset()
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The levels of the hierarchies and search trees."""
+        return Levels.of([column.tree for column in self.codebook.columns], self.forest.present)
 
     def codes(self, frame: pd.DataFrame) -> NDArray[np.int32]:
         """Compact leaf codes of the frame's signatures."""
         layout = self.codebook.layout
         return self.forest.encode(layout.unpack(frame[layout.names()].to_numpy(np.int64)))
 
-    def solve(self, frame: pd.DataFrame, *, stop: float = np.inf, turn: int = 0, block: int = 0) -> pd.DataFrame:
-        """Recoding entries of one piece; `open` marks the signatures that no class below the stop has taken."""
+    def solve(
+        self,
+        frame: pd.DataFrame,
+        *,
+        stop: float = np.inf,
+        turn: int = 0,
+        block: int = 0,
+        tree: Edges | None = None,
+    ) -> pd.DataFrame:
+        """Recoding entries of one piece; `open` marks the signatures that no class below the stop has taken.
+
+        A `tree`, where given, numbers the signatures in the order of their codes.
+        """
         frame = self.in_order(frame)
         problem = self.problem(frame)
-        piece = Piece(problem, stop, self.whole_size, self.suppressed, self.seed + block)
+        piece = Piece(problem, stop, self.whole_size, self.suppressed, self.seed + block, self.levels, tree)
         return self.entries(frame, problem, self.method.solve(piece), turn=turn, block=block)
 
     def bound(
@@ -119,7 +170,7 @@ class Solver:
         class_of = frame["class_id"].rank(method="dense").to_numpy().astype(np.int32) - 1
         open_ = frame["open"].to_numpy(bool)
         class_of = np.where(open_, -1, class_of - int(open_.any())).astype(np.int32)
-        piece = Piece(problem, np.inf, self.whole_size, self.suppressed, self.seed + block)
+        piece = Piece(problem, np.inf, self.whole_size, self.suppressed, self.seed + block, self.levels)
         bound = frame["bound"].to_numpy(np.float64)
         refined = self.method.refine(piece, class_of, bound)
         return self.entries(frame, problem, Solution(refined, bound), turn=turn, block=block)
@@ -141,6 +192,34 @@ class Solver:
                 piece["bound"], _ = self.bound(piece, cap=cuts.crossing_of(int(block), self._counted))
             parts.append(self.solve(piece, stop=float(crossing * factor), turn=turn, block=int(block)))
         return pd.concat(parts, ignore_index=True)
+
+    def solve_regions(self, frame: pd.DataFrame, *, block_size: int, turn: int) -> pd.DataFrame:
+        """Solve every region of a bin to the end; one above the block size is cut like a block."""
+        frame = self.in_order(frame)
+        block = int(frame["bin"].iloc[0])
+        parts = []
+        classes = 0
+        for _, region in frame.groupby("region", sort=True):
+            codes = self.codes(region)
+            piece_of = np.zeros(len(region), np.int32)
+            if len(region) > block_size:
+                piece_of = self._cut_here(codes, block_size)
+            for piece in np.unique(piece_of):
+                solved = self.solve(region[piece_of == piece].reset_index(drop=True), turn=turn, block=block)
+                closed = ~solved["open"]
+                made = solved.loc[closed, "class_id"].nunique()
+                solved.loc[closed, "class_id"] += classes  # numbered on, so that no two regions share a class
+                classes += made
+                parts.append(solved)
+        return pd.concat(parts, ignore_index=True)
+
+    def _cut_here(self, codes: NDArray[np.int32], block_size: int) -> NDArray[np.int32]:
+        """Block of each signature, cut and counted in this process."""
+
+        def count(cuts: Cuts, request: CellRequest) -> Cells:
+            return count_cells(codes, cuts.assign(codes), request, self.forest)
+
+        return cut_blocks(self.cut_forest, signatures=len(codes), block_size=block_size, count=count).assign(codes)
 
     @property
     def _counted(self) -> frozenset[int]:

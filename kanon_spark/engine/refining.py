@@ -39,14 +39,14 @@ def refine_across_blocks(
     for number in range(ROUNDS):
         cuts = cut_in_spark(
             entries,
-            solver.forest,
+            solver.cut_forest,
             partial(class_corners, solver),
             solver.codebook.node_layout.names("out"),
             count=count,
             block_size=block_size,
             last=last,
         )
-        last = frozenset({split.qi for split in cuts.splits}) | _without_hierarchy(solver)
+        last = frozenset({split.qi for split in cuts.splits}) | solver.unbounded
         path = folder(f"refined_{number}")
         refined = _refine_blocks(solver, entries, cuts, block_size, turn + number)
         refined.write.mode("overwrite").parquet(path)
@@ -72,10 +72,8 @@ def _refine_blocks(solver: Solver, entries: "DataFrame", cuts: Cuts, block_size:
     def refine_bin(frame: pd.DataFrame) -> pd.DataFrame:
         return solver.refine(frame, turn=turn, block=int(frame["bin"].iloc[0]))
 
-    return entries.mapInPandas(put_into_bins, f"{solver.schema}, bin int").groupBy("bin").applyInPandas(
-        refine_bin, solver.schema
+    return (
+        entries.mapInPandas(put_into_bins, f"{solver.schema}, bin int")
+        .groupBy("bin")
+        .applyInPandas(refine_bin, solver.schema)
     )
-
-
-def _without_hierarchy(solver: Solver) -> frozenset[int]:
-    return frozenset(i for i, column in enumerate(solver.codebook.columns) if column.publish != "node")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.roles import Roles, assign_roles
+from kanon_spark.engine.classes import form_classes
 from kanon_spark.engine.evidence import make_evidence
 from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
@@ -19,7 +20,7 @@ from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_facts, pseudony
 from kanon_spark.engine.refuse import as_known, refuse_errors
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.session import get_spark
-from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, solve_in_one_process, solve_over_blocks
+from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.unpublished import UnpublishedRelease
 from kanon_spark.engine.verification import save_recoding_facts
@@ -91,7 +92,11 @@ def run(
 def _own_session(loaded: LoadedConfig) -> "SparkSession":
     source = loaded.config.source
     size = local_size(loaded.resolve(source.path)) if source is not None and source.path is not None else None
-    return get_spark(f"kanon {loaded.config.name}", brief=size is not None and size <= BRIEF_BYTES)
+    brief = size is not None and size <= BRIEF_BYTES
+    stitch = loaded.config.execution.stitch
+    # `auto` calls GraphFrames only on what no small file can hold.
+    graphs = stitch == "graphframes" or (stitch == "auto" and not brief)
+    return get_spark(f"kanon {loaded.config.name}", brief=brief, graphs=graphs)
 
 
 @dataclass
@@ -239,24 +244,18 @@ class _Job:
         solver = Solver(
             codebook,
             forest,
-            method_for(self.config.method),
+            method_for(self.config),
             self.config.privacy.k,
             signatures.count,
             execution.seed,
         )
-        limit = LOCAL_LIMIT if execution.local_limit is None else execution.local_limit
-        if signatures.count <= limit:
-            return solve_in_one_process(
-                self.ctx, solver, signatures.table, path=opened.work.path("recoding"), bound=execution.bound
-            )
-        return solve_over_blocks(
+        return form_classes(
             self.ctx,
             solver,
             signatures.table,
             count=signatures.count,
-            block_size=execution.block_size or BLOCK_SIZE,
+            execution=execution,
             folder=opened.work.path,
-            bound=execution.bound,
         )
 
     def _refuse_suppression(self, solved: Solved, signatures: "Signatures") -> dict[str, int]:
@@ -404,7 +403,8 @@ class _Job:
 
             return verify_table(publisher.read_published(schema), qi=qis, k=k)
 
-        return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again)
+        tree = None if solved.tree is None else solved.tree.table()
+        return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again, tree)
 
 
 def _forget(work: "WorkDir", *, failed: bool) -> None:

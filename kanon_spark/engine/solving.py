@@ -133,8 +133,7 @@ class _Rounds:
         self.ctx, self.solver, self.way, self.folder = ctx, solver, way, folder
         self.closed: list[DataFrame] = []
         self.cuts: list[dict[str, Any]] = []
-        # A cut through a QI without a hierarchy gives the bound away, so such QIs are cut only where no other is left.
-        self.last = {i for i, column in enumerate(solver.codebook.columns) if column.publish != "node"}
+        self.last = set(solver.unbounded)
         self.turn = 0
         self.left = 0
         self.remaining: DataFrame
@@ -145,7 +144,7 @@ class _Rounds:
         with self.ctx.stage("blocks"):
             cuts = cut_in_spark(
                 signatures,
-                self.solver.forest,
+                self.solver.cut_forest,
                 self.solver.codes,
                 self.solver.codebook.layout.names(),
                 count=count,

@@ -30,6 +30,8 @@ FREE = -1
 _BOXES_FROM_K = 20  # below, classes hold too few signatures for boxes to pay
 # What a class costs, in distances at which the seed's neighbours hold k persons.
 _SMALL_K_FACTOR, _LARGE_K_FACTOR = 2.0, 3.0
+_LEARNING = 0.05  # how fast the latter follows what classes really cost
+_SLACK = 0.01  # a class so little dearer than the next estimate is closed: growing another first would save less
 _SCAN_ALL = 64  # so many leftovers look at every class; more of them only at the classes of their neighbours
 _NEIGHBOURS = 24
 _REPLANT = 64  # tries smaller than this are not built again
@@ -170,6 +172,7 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
     heap = np.empty(count, np.int32)
     waiting = 0
     free_persons = 0
+    factor = _LARGE_K_FACTOR
     for s in range(count):
         if persons[s] >= k:
             begin(rules, box, codes, s)
@@ -197,13 +200,16 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
         for c in range(1, min(3, waiting)):
             top = min(top, key[heap[c]])
         begin(rules, box, codes, s)
+        distance = 0.0
         if boxes:
-            # Boxes are dear to grow: first see whether the neighbours that the estimate counted on are still free.
+            # Boxes are dear to grow: first see whether the neighbours that the estimate counted on are still free, and
+            # what classes have cost of late for the same distance.
             tabulate(rules, box, True)
             if gather(rules, trie, box, persons, k, 0, search) >= k:
-                estimate = _LARGE_K_FACTOR * search.away[0]
-                if estimate > key[s] + EPSILON and estimate > top + EPSILON:
-                    key[s] = estimate
+                distance = search.away[0]
+            if factor * distance > key[s] + EPSILON:
+                key[s] = factor * distance
+                if key[s] > top + EPSILON:
                     _sift(heap, key, waiting, 0)
                     continue
             size, held = grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)
@@ -215,7 +221,9 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
             for i in range(size):
                 weight += rows[grown[i]]
             loss = loss_of(rules, box, weight) / max(1, weight)
-        if loss < stop and (loss <= key[s] + EPSILON or loss <= top + EPSILON):
+        if distance > 0 and np.isfinite(loss):
+            factor += _LEARNING * (loss / distance - factor)
+        if loss < stop and loss <= max(key[s], top) * (1.0 + _SLACK) + EPSILON:
             for i in range(size):
                 class_of[grown[i]] = classes
                 free_persons -= persons[grown[i]]

@@ -62,7 +62,8 @@ class Measure:
         """Every QI by its hierarchy."""
         width = forest.width
         nothing = tuple(np.zeros(int(count)) for count in forest.leaves)
-        return cls(("node",) * width, np.ones(width), nothing, (0.0,) * width, (1,) * width, (-1,) * width)
+        kinds: tuple[Kind, ...] = tuple("node" for _ in range(width))
+        return cls(kinds, np.ones(width), nothing, (0.0,) * width, (1,) * width, (-1,) * width)
 
     @property
     def only_nodes(self) -> bool:
@@ -100,7 +101,8 @@ class Measure:
         known = np.isfinite(position)
         low, high = position[known].min(), position[known].max()
         place = np.clip(np.nan_to_num(position, nan=0.0, posinf=np.inf, neginf=-np.inf), low - span, high + span)
-        return (place - low) / span * self.weights[j]
+        scaled: Floats = (place - low) / span * self.weights[j]
+        return scaled
 
 
 class Rules(NamedTuple):
@@ -127,7 +129,7 @@ class Box(NamedTuple):
 
     low: Ints
     high: Ints
-    count: Ints  # distinct values
+    values: Ints  # distinct values of a set
     node: Ints
     cost: Floats  # loss per row in each QI
     mark: Longs  # values that are inside carry the stamp
@@ -221,7 +223,7 @@ def begin(rules, box, codes, s):  # type: ignore[no-untyped-def]
         x = codes[s, j]
         box.low[j] = x
         box.high[j] = x
-        box.count[j] = 1
+        box.values[j] = 1
         box.cost[j] = 0.0
         if rules.kind[j] == NODE:
             box.node[j] = rules.start[j] + x
@@ -255,7 +257,7 @@ def rise(rules, box, j, x):  # type: ignore[no-untyped-def]
         null = rules.null[j]
         if box.high[j] == null or x == null:
             return rules.weight[j] - box.cost[j]
-        return rules.step[j] if box.count[j] > 1 else 2 * rules.step[j]
+        return rules.step[j] if box.values[j] > 1 else 2 * rules.step[j]
     if kind == NODE:
         v = box.node[j]
         if rules.lo[v] <= x < rules.hi[v]:
@@ -296,7 +298,7 @@ def enter(rules, box, codes, s):  # type: ignore[no-untyped-def]
                 continue
             box.cost[j] += rise(rules, box, j, x)
             box.mark[rules.base[j] + x] = box.stamp[0]
-            box.count[j] += 1
+            box.values[j] += 1
         box.low[j] = min(box.low[j], x)
         box.high[j] = max(box.high[j], x)
         box.changed[j] = True
@@ -312,7 +314,7 @@ def tabulate(rules, box, everything):  # type: ignore[no-untyped-def]
         base, end = rules.base[j], rules.base[j + 1]
         kind = rules.kind[j]
         if kind == SET and rules.null[j] < 0:
-            outside = rules.step[j] if box.count[j] > 1 else 2 * rules.step[j]
+            outside = rules.step[j] if box.values[j] > 1 else 2 * rules.step[j]
             for v in range(base, end):
                 table[v] = 0.0 if box.mark[v] == box.stamp[0] else outside
         elif kind == RANGE and rules.null[j] < 0:

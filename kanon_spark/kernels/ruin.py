@@ -204,7 +204,9 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
                         left -= 1
                         weight += rows[y]
                         inside += persons[y]
-                    elif best < 0 or total[i] < total[best] + (EPSILON if persons[y] > persons[pool[best]] else -EPSILON):
+                        continue
+                    slack = EPSILON if best >= 0 and persons[y] > persons[pool[best]] else -EPSILON  # more persons
+                    if best < 0 or total[i] < total[best] + slack:
                         best = i
                 done += 0.2 * n
                 fresh = False

@@ -427,6 +427,6 @@ def _most(rules, box, j):  # type: ignore[no-untyped-def]
     if rules.null[j] >= 0:
         return rules.weight[j] - box.cost[j]
     if kind == SET:
-        return 0.0 if end - base <= box.count[j] else (rules.step[j] if box.count[j] > 1 else 2 * rules.step[j])
+        return 0.0 if end - base <= box.values[j] else (rules.step[j] if box.values[j] > 1 else 2 * rules.step[j])
     below = rules.place[base + box.low[j]] - rules.place[base]
     return max(below, rules.place[end - 1] - rules.place[base + box.high[j]])

@@ -55,6 +55,11 @@ class LocalMethod(Protocol):
         """The name that configurations use."""
         ...
 
+    @property
+    def tight(self) -> bool:
+        """Whether it measures QIs without a hierarchy by their ranges and sets, not by nodes of their search trees."""
+        ...
+
     def solve(self, piece: Piece) -> Solution:
         """Form classes of at least k persons."""
         ...

@@ -22,6 +22,7 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 10_000.0, "high": 600_000.0}
 _WORK_PER_K = 400.0
 _MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.0e9, "high": 5e10}
+PENALTY = 0.5  # charge for a row outside its class's majority, unless the configuration names another
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
 
@@ -39,7 +40,7 @@ class KMember:
     order: Literal["cheapest", "paper"] = "cheapest"
     penalty: float = 0.0
     name: str = "kmember"
-    measures_tightly: bool = True
+    tight: bool = True
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""

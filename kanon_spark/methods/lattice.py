@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.lattice import TIE_ORDERS, attach_rest, close_cheapest_first, count_misplaced, loss_of_each, total_loss
+from kanon_spark.kernels.lattice import (
+    TIE_ORDERS,
+    attach_rest,
+    close_cheapest_first,
+    count_misplaced,
+    loss_of_each,
+    total_loss,
+)
 from kanon_spark.kernels.polish import polish, steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -28,6 +35,7 @@ class Lattice:
 
     effort: Effort = "normal"
     name: str = "lattice"
+    tight: bool = False
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""

@@ -29,6 +29,7 @@ class Mst:
     effort: Effort = "normal"
     cut: Cut = "loss"
     name: str = "mst"
+    tight: bool = False
 
     @property
     def by_tree(self) -> bool:

@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as JSON, too.")]
 Memory = Annotated[str, typer.Option(help="Heap of the Spark driver.")]
+METHODS = ("lattice", "kmember")
 EFFORTS = ("fast", "normal", "high")
 
 
@@ -30,7 +31,7 @@ def quality(
     qi: Annotated[str, typer.Option(help="Sets of quasi-identifiers, separated by commas.")] = "QI5,QI8",
     effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
     blocks: Annotated[bool, typer.Option(help="Also over blocks of 2,000 signatures.")] = True,
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas; so far there is one.")] = "lattice",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas: " + ", ".join(METHODS))] = "lattice",
     memory: Memory = "3g",
     check: Annotated[bool, typer.Option("--check", help="End with 1 if a loss is above its target.")] = False,
     json_path: Json = None,
@@ -38,12 +39,16 @@ def quality(
     """Loss on UCI Adult by the neutral judge, beside the bound, the peers and the targets."""
     ks = _numbers(k, "--k", least=2)
     qi_sets = _words(qi, "--qi", tuple(QI_SETS))
-    _words(methods, "--methods", ("lattice",))
+    names = _words(methods, "--methods", METHODS)
     _words(effort, "--effort", EFFORTS)
     adult = load_adult()
     console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
-    figures = measure_quality(adult, ks=ks, qi_sets=qi_sets, effort=effort, blocks=blocks, memory=memory, tell=_tell)
-    console().print(quality_table(figures, reference=adult.reference))
+    figures = measure_quality(
+        adult, methods=names, ks=ks, qi_sets=qi_sets, effort=effort, blocks=blocks, memory=memory, tell=_tell
+    )
+    for name in names:
+        mine = [figure for figure in figures if figure.method == name]
+        console().print(quality_table(mine, reference=adult.reference))
     about = {"rows": len(adult.rows), "reference_rows": adult.reference, "effort": effort}
     _write(json_path, "quality", {**about, "figures": [figure.to_json() for figure in figures]})
     broken = [figure for figure in figures if figure.judged.smallest < figure.k]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.peers import BY_SETS
 from bench.places import HIERARCHIES
 
 ZIP = "zip"
@@ -15,17 +16,19 @@ def job(
     *,
     qis: Sequence[str],
     k: int,
+    method: str = "lattice",
     effort: str = "normal",
     order: str = "source",
     execution: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A `lattice` run on Adult's columns, with everything it writes under `folder`."""
+    """A run on Adult's columns, with everything it writes under `folder`; `kmember` runs without hierarchies."""
+    columns = {qi: {} if method in BY_SETS else {"hierarchy": _hierarchy(qi)} for qi in qis}
     return {
         "name": "bench",
         "source": {"path": str(source)},
-        "columns": {"quasi_identifiers": {qi: {"hierarchy": _hierarchy(qi)} for qi in qis}, "other": "keep"},
+        "columns": {"quasi_identifiers": columns, "other": "keep"},
         "privacy": {"k": k},
-        "method": {"name": "lattice", "effort": effort},
+        "method": {"name": method, "effort": effort},
         "execution": {"work_dir": str(folder / "work"), **(execution or {})},
         "sink": {"path": str(folder / "release"), "order": order},
         "report": {"manifest": str(folder / "manifest.json")},

@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,14 @@ class CpuClock:
 class Figure:
     """One judged run; `solve_cpu` and `bound_cpu` only where one process did the work."""
 
+    method: str
     qi_set: str
     k: int
     way: str
     effort: str
     judged: Judgement
     own_gcp: float
-    bound: float
+    bound: float | None
     bound_kind: str
     blocks: int
     seconds: float
@@ -64,7 +66,12 @@ class Figure:
     @property
     def known(self) -> peers.Known | None:
         """What is known of others, for the QI sets and k that the table has."""
-        return peers.KNOWN.get((self.qi_set, self.k))
+        return peers.known(self.method, self.qi_set, self.k)
+
+    @property
+    def loss(self) -> float:
+        """The loss that counts: by ranges and sets for methods that run without hierarchies, else by hierarchies."""
+        return self.judged.gcp_set if self.method in peers.BY_SETS else self.judged.gcp_hierarchy
 
     @property
     def target(self) -> float | None:
@@ -74,17 +81,18 @@ class Figure:
     @property
     def reached(self) -> bool | None:
         """Whether the loss is at most the target, on the four digits that targets have."""
-        return None if self.target is None else round(self.judged.gcp_hierarchy, 4) <= self.target
+        return None if self.target is None else round(self.loss, 4) <= self.target
 
     def to_json(self) -> dict[str, Any]:
         """Everything, the peers' figures included."""
         known = asdict(self.known) if self.known else None
-        return {**asdict(self), "known": known, "target": self.target, "reached": self.reached}
+        return {**asdict(self), "known": known, "loss": self.loss, "target": self.target, "reached": self.reached}
 
 
 def measure_quality(
     adult: Adult,
     *,
+    methods: Sequence[str],
     ks: Sequence[int],
     qi_sets: Sequence[str],
     effort: str,
@@ -102,21 +110,30 @@ def measure_quality(
             ways = [way for way in WAYS if blocks or way != "blocks"]
             tell("warm up Spark and the kernels")
             smallest = min(qi_sets, key=lambda qi_set: len(QI_SETS[qi_set]))
-            for way in ways:
-                measure_one(spark, adult, folder, qi_set=smallest, k=min(ks), way=way, effort=effort)
+            for method in methods:
+                for way in ways:
+                    measure_one(spark, adult, folder, method=method, qi_set=smallest, k=min(ks), way=way, effort=effort)
             figures = []
-            for qi_set in qi_sets:
-                for k in ks:
-                    for way in ways:
-                        tell(f"{qi_set}, k = {k}, {way}")
-                        figures.append(measure_one(spark, adult, folder, qi_set=qi_set, k=k, way=way, effort=effort))
+            for method, qi_set, k, way in product(methods, qi_sets, ks, ways):
+                tell(f"{method}: {qi_set}, k = {k}, {way}")
+                figures.append(
+                    measure_one(spark, adult, folder, method=method, qi_set=qi_set, k=k, way=way, effort=effort)
+                )
             return figures
         finally:
             spark.stop()
 
 
 def measure_one(
-    spark: "SparkSession", adult: Adult, folder: Path, *, qi_set: str, k: int, way: str, effort: str
+    spark: "SparkSession",
+    adult: Adult,
+    folder: Path,
+    *,
+    qi_set: str,
+    k: int,
+    way: str,
+    effort: str,
+    method: str = "lattice",
 ) -> Figure:
     """One run through the engine, judged by what it wrote."""
     from kanon_spark.config.loader import load_config
@@ -129,13 +146,14 @@ def measure_one(
     work = folder / "run"
     clock = CpuClock()
     try:
-        wanted = job(source, work, qis=qis, k=k, effort=effort, execution=WAYS[way])
+        wanted = job(source, work, qis=qis, k=k, method=method, effort=effort, execution=WAYS[way])
         manifest = run(load_config(wanted), spark=spark, listeners=[clock]).manifest
         release = pd.read_parquet(work / "release")
     finally:
         shutil.rmtree(work, ignore_errors=True)
     alone = way == "one process"
     return Figure(
+        method=method,
         qi_set=qi_set,
         k=k,
         way=way,

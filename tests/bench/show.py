@@ -24,12 +24,15 @@ def console() -> Console:
 
 def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
     """Our loss beside the peers', and whether the target is reached."""
-    loss = Table("QIs", "k", "way", title="GCP (hierarchy), by the neutral judge", title_justify="left")
+    by_sets = bool(figures) and figures[0].method in peers.BY_SETS
+    measure, other = ("set", "hierarchy") if by_sets else ("hierarchy", "set")
+    method = figures[0].method if figures else ""
+    loss = Table("QIs", "k", "way", title=f"{method}: GCP ({measure}), by the neutral judge", title_justify="left")
     for name in ("ours", "bound", "target", "", "best trial", "ARX 0.1%", "ARX 1%"):
         loss.add_column(name, justify="left" if not name else "right", style="bold" if name == "ours" else None)
     more = Table("QIs", "k", "way", "bound by", title="The rest", title_justify="left")
     for name in (
-        "GCP (set)",
+        f"GCP ({other})",
         "DM",
         "CAVG",
         "classes",
@@ -46,8 +49,8 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
         mark = Text("") if figure.reached is None else OK if figure.reached else ABOVE
         loss.add_row(
             *head,
-            f"{judged.gcp_hierarchy:.4f}",
-            f"{figure.bound:.4f}",
+            f"{figure.loss:.4f}",
+            _loss(figure.bound),
             _loss(figure.target),
             mark,
             *(
@@ -58,7 +61,7 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
         more.add_row(
             *head,
             figure.bound_kind,
-            f"{judged.gcp_set:.4f}",
+            f"{judged.gcp_hierarchy if by_sets else judged.gcp_set:.4f}",
             f"{judged.dm:,}",
             f"{judged.cavg:.3f}",
             f"{judged.classes:,}",
@@ -75,7 +78,7 @@ def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
     notes = ["CPU seconds are those of one process with warm kernels; after the slash, what they may be."]
     for one, blocks in pairwise(figures):
         if (one.way, blocks.way) == ("one process", "blocks"):
-            apart = blocks.judged.gcp_hierarchy / one.judged.gcp_hierarchy - 1
+            apart = blocks.loss / one.loss - 1 if one.loss else 0.0
             notes.append(f"{one.qi_set}, k = {one.k}: {blocks.blocks} blocks cost {apart:+.2%} of loss.")
     if not reference:
         notes.append("These are other rows than those of targets and peers: compare with care.")
@@ -92,7 +95,10 @@ def _cpu(figure: Figure) -> tuple[str, str]:
         return "", ""
     if figure.effort != "normal":
         return f"{figure.solve_cpu:.1f}", f"{figure.bound_cpu:.1f}"
-    most = peers.SOLVE_CPU_SECONDS[figure.qi_set], peers.bound_cpu_seconds(figure.qi_set, figure.k)
+    most = (
+        peers.solve_cpu_seconds(figure.method, figure.qi_set, figure.k),
+        peers.bound_cpu_seconds(figure.qi_set, figure.k),
+    )
     return f"{figure.solve_cpu:.1f} / {most[0]:g}", f"{figure.bound_cpu:.1f} / {most[1]:g}"
 
 

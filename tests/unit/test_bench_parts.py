@@ -36,7 +36,7 @@ def _figure(
 ) -> Figure:
     judged = Judgement(100, 0, 5, k, loss, loss, 1, 1.0)
     alone = 1.0 if way == "one process" else None
-    return Figure(qi_set, k, way, effort, judged, loss, 0.05, "dual", 1, 2.0, alone, alone)
+    return Figure("lattice", qi_set, k, way, effort, judged, loss, 0.05, "dual", 1, 2.0, alone, alone)
 
 
 def _size(rows: int, floor: float, run: float) -> Size:

@@ -104,7 +104,7 @@ def test_wrong_values_are_refused(wrong: dict[str, Any]) -> None:
 def test_defaults_are_the_documented_ones() -> None:
     read = config()
     assert (read.privacy.k, read.privacy.max_suppression, read.columns.other) == (5, 0.0, "error")
-    assert (read.method.name, read.method.resolved, read.method.effort) == ("auto", "lattice", "normal")
+    assert (read.method.name, read.resolved_method, read.method.effort) == ("auto", "kmember", "normal")
     assert (read.execution.seed, read.execution.lease, read.execution.bound) == (0, 60.0, "auto")
     assert read.to_dict() == {"version": 1, "columns": {"quasi_identifiers": {"age": {}}}}
 
