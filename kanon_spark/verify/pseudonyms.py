@@ -29,7 +29,7 @@ from kanon_spark.verify.groups import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-FORM = "^[0-9a-f]{32}$"
+FORM = r"\A[0-9a-f]{32}\z"  # `$` would let a line break pass
 
 
 @dataclass(frozen=True)

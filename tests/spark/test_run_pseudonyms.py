@@ -306,6 +306,11 @@ TAMPERED = {
     "one made up": ("coalesce(ssn, repeat('ab', 16))", OTHERS, OTHERS),
     "all alike": ("if(ssn is null, null, repeat('ab', 16))", "10 repeat", "10 repeat"),
     "changed places": (ROTATED.format(by="note"), OTHERS, None),
+    "a line break": (
+        "if(note = 'n1', concat(ssn, '\\n'), ssn)",
+        "1 are not 32 hexadecimal",
+        "1 are not 32 hexadecimal",
+    ),
     "no pseudonym": ("if(ssn is null, null, note)", "11 are not 32 hexadecimal digits", "11 are not 32 hexadecimal"),
 }
 

@@ -168,3 +168,19 @@ def test_wrong_options_are_2(asked: Asked, places: list[Any], monkeypatch: pytes
         command._option("header")
     with pytest.raises(ConfigError, match="allowed: parquet"):
         command._open("spark", "x", format="parqet", options=[])  # type: ignore[arg-type]
+
+
+def test_a_release_is_verified_by_those_who_do_not_hold_the_key(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only those who make pseudonyms must: a run without the key is refused."""
+    monkeypatch.delenv("KANON_KEY", raising=False)
+    config = tmp_path / "job.yaml"
+    identifiers = 'identifiers: {ssn: {pseudonym: {key: "${KANON_KEY}"}}}'
+    config.write_text(f"columns: {{{identifiers}, quasi_identifiers: [age]}}\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["verify", "out/t", "--config", str(config)])
+    assert result.exit_code == 0, result.stderr
+    assert len(asked.questions) == 1
+    refused = CliRunner().invoke(app, ["run", str(config)])
+    assert refused.exit_code == 2
+    assert "KANON_KEY is not set" in refused.stderr
