@@ -17,9 +17,21 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("execution", [{}, {"local_limit": 0, "block_size": 2}], ids=["one process", "blocks"])
-def test_published_values(spark: "SparkSession", tmp_path: Path, execution: dict[str, Any]) -> None:
+BLOCKS = {"local_limit": 0, "block_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("forms", "execution"),
+    [(False, {}), (False, BLOCKS), (True, {})],
+    ids=["one process", "blocks", "other forms"],
+)
+def test_published_values(spark: "SparkSession", tmp_path: Path, forms: bool, execution: dict[str, Any]) -> None:
     example = yaml.safe_load((HERE / "published_values.yaml").read_text(encoding="utf-8"))
+    if forms:
+        other = yaml.safe_load((HERE / "published_forms.yaml").read_text(encoding="utf-8"))
+        example["config"]["output"] = other["output"]
+        example |= {"columns": other["columns"], "released": other["released"]}
+        example["losses"] |= other["losses"]
     (tmp_path / "jobs.csv").write_bytes((HERE / "jobs.csv").read_bytes())
     config = tmp_path / "job.yaml"
     config.write_text(json.dumps({**example["config"], "execution": execution}), encoding="utf-8")

@@ -216,6 +216,18 @@ def test_numbers_survive_in_csv(world: World) -> None:
     assert release.verify().passed
 
 
+def test_a_catalog_table_holds_them_too(spark: "SparkSession", world: World) -> None:
+    spark.sql("CREATE DATABASE IF NOT EXISTS run_forms")
+    output = {"sets": "array", "numeric": "mean"}
+    try:
+        release = world.run(world.job({"age": {}, "job": {}}, k=K, sink={"table": "run_forms.people"}, output=output))
+        assert "numbers" in passed(release)
+        types = dict(spark.table("run_forms.people").dtypes)
+        assert (types["job"], types["age_mean"]) == ("array<string>", "double")
+    finally:
+        spark.sql("DROP DATABASE run_forms CASCADE")
+
+
 def test_arrays_cannot_go_to_csv(world: World) -> None:
     job = world.job({"job": {}}, k=K, sink={"path": "out/release", "format": "csv"}, output={"sets": "array"})
     with pytest.raises(KanonError, match="csv cannot hold these columns"):
