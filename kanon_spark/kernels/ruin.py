@@ -4,8 +4,7 @@ Idea: a badly placed signature names its own class and those of one to three of 
 pooled and grown again from random seeds by cheapest insertion; whatever lies inside a box enters it at once. The new
 classes are kept if they cost less than the old ones plus a random allowance, which shrinks as the work is spent
 (simulated annealing) and is nothing in the end (descent). The allowance is drawn before the building, so that a
-hopeless attempt stops early. In between, single signatures that make their class dear move to a neighbour's class, or
-change places with one of its members.
+hopeless attempt stops early.
 
 Cost: a round looks at the members of two to four classes. The work is counted in evaluations of a value against a box
 and limited by the caller as a function of the size, never by the clock; the random numbers are seeded.
@@ -16,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.kmember import FREE, neighbours
-from kanon_spark.kernels.measure import EPSILON, LABEL, Measured, begin, enter, loss_of, new_box, rise
+from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, rise, tabulate
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.trie import plant
 
@@ -25,7 +24,7 @@ Ints = NDArray[np.int32]
 NEIGHBOURS = 24
 _HOT, _COLD = 0.6, 0.04  # allowance, in mean losses of a row, at the beginning and before the descent
 _DESCENT = 0.15  # share of the work that allows nothing
-_MOVES = 0.3  # share of the rounds that try single moves
+_MOST_CLASSES = 4  # that are ruined together
 
 
 def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int) -> Ints:
@@ -75,7 +74,6 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
     head = np.full(count + 1, -1, np.int32)
     after = np.full(count, -1, np.int32)
     held = np.zeros(count + 1, np.int64)
-    size = np.zeros(count + 1, np.int64)
     people = np.zeros(count + 1, np.int64)
     loss = np.zeros(count + 1)
     unused = np.empty(count + 1, np.int32)
@@ -89,7 +87,6 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
             after[s] = head[c]
             head[c] = s
             held[c] += rows[s]
-            size[c] += 1
             people[c] += persons[s]
     box = new_box(rules)
     for c in range(most):
@@ -104,14 +101,12 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
             enter(rules, box, codes, s)
             s = after[s]
         loss[c] = loss_of(rules, box, held[c])
+    slots = codes + rules.base[:width]
     pool = np.empty(count, np.int32)
     new_class = np.empty(count, np.int32)  # per place in the pool: number of its new class
-    adds = np.empty((0, width))
-    total = np.empty(count)
     new_loss = np.empty(count)
     new_rows = np.empty(count, np.int64)
-    chosen = np.empty(4, np.int32)
-    turned = np.empty(width, np.bool_)
+    chosen = np.empty(_MOST_CLASSES, np.int32)
     done = 0.0
     while done < work:
         done += 10.0
@@ -119,6 +114,7 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
         temperature = 0.0
         if share < 1.0 - _DESCENT:
             temperature = hot * (cold / hot) ** (share / (1.0 - _DESCENT))
+        # The worse placed of two signatures.
         s = placed[np.random.randint(len(placed))]
         other = placed[np.random.randint(len(placed))]
         c, d = class_of[s], class_of[other]
@@ -129,8 +125,8 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
         # The pool: its class and one to three of its neighbours'.
         chosen[0] = c
         classes = 1
-        wanted = 2 + np.random.randint(3)
-        for _ in range(8):
+        wanted = 2 + np.random.randint(_MOST_CLASSES - 1)
+        for _ in range(2 * _MOST_CLASSES):
             t = near[s, np.random.randint(near.shape[1])]
             if t < 0:
                 continue
@@ -158,108 +154,11 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
                 n += 1
                 t = after[t]
         allowed = old - temperature * np.log(1.0 - np.random.random())
-        if n > len(adds):
-            adds = np.empty((2 * n, width))
-        made = 0
-        reached = 0.0
-        left = n
-        while free_people >= k:
-            # A random seed among those left.
-            skip = np.random.randint(left)
-            first = 0
-            while new_class[first] >= 0 or skip > 0:
-                if new_class[first] < 0:
-                    skip -= 1
-                first += 1
-            begin(rules, box, codes, pool[first])
-            new_class[first] = made
-            left -= 1
-            weight = rows[pool[first]]
-            inside = persons[pool[first]]
-            turned[:] = True
-            fresh = True
-            while True:
-                best = -1
-                for i in range(n):
-                    if new_class[i] >= 0:
-                        continue
-                    y = pool[i]
-                    if fresh:
-                        sum_ = 0.0
-                        for j in range(width):
-                            adds[i, j] = rise(rules, box, j, codes[y, j])
-                            sum_ += adds[i, j]
-                        total[i] = sum_
-                        done += width
-                    else:
-                        for j in range(width):
-                            if turned[j] and (adds[i, j] > 0 or rules.kind[j] == LABEL):
-                                more = rise(rules, box, j, codes[y, j])
-                                total[i] += more - adds[i, j]
-                                adds[i, j] = more
-                                done += 1.0
-                    if total[i] <= EPSILON:  # inside
-                        enter(rules, box, codes, y)
-                        new_class[i] = made
-                        left -= 1
-                        weight += rows[y]
-                        inside += persons[y]
-                        continue
-                    slack = EPSILON if best >= 0 and persons[y] > persons[pool[best]] else -EPSILON  # more persons
-                    if best < 0 or total[i] < total[best] + slack:
-                        best = i
-                done += 0.2 * n
-                fresh = False
-                if inside >= k or best < 0 or not np.isfinite(total[best]):
-                    break
-                y = pool[best]
-                enter(rules, box, codes, y)
-                turned[:] = box.changed
-                new_class[best] = made
-                left -= 1
-                weight += rows[y]
-                inside += persons[y]
-            if inside < k:
-                reached = np.inf
-                break
-            free_people -= inside
-            new_loss[made] = loss_of(rules, box, weight)
-            new_rows[made] = weight
-            reached += new_loss[made]
-            made += 1
-            if reached >= allowed:
-                break
-        if reached >= allowed or made == 0:
-            continue
-        # What is left joins the new class whose loss rises least.
-        for i in range(n):
-            if new_class[i] >= 0:
-                continue
-            least, into = np.inf, -1
-            for m in range(made):
-                begun = False
-                for p in range(n):
-                    if new_class[p] == m:
-                        if begun:
-                            enter(rules, box, codes, pool[p])
-                        else:
-                            begin(rules, box, codes, pool[p])
-                            begun = True
-                done += 0.3 * n
-                enter(rules, box, codes, pool[i])
-                more = loss_of(rules, box, new_rows[m] + rows[pool[i]]) - new_loss[m]
-                if more < least - EPSILON:
-                    least, into = more, m
-            if into < 0:
-                reached = np.inf
-                break
-            new_class[i] = into
-            new_loss[into] += least
-            new_rows[into] += rows[pool[i]]
-            reached += least
-            if reached >= allowed:
-                break
-        if reached >= allowed:
+        made, reached, steps = _regrow(
+            rules, codes, slots, rows, persons, k, box, pool, n, free_people, allowed, new_class, new_loss, new_rows
+        )
+        done += steps
+        if not reached < allowed:
             continue
         # Keep it.
         for i in range(classes):
@@ -271,15 +170,145 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
             unused[spare] = c
             spare += 1
         for m in range(made):
-            spare -= 1
-            c = unused[spare]
+            c = unused[spare - 1 - m]
             loss[c] = new_loss[m]
             held[c] = new_rows[m]
-            for i in range(n):
-                if new_class[i] == m:
-                    y = pool[i]
-                    class_of[y] = c
-                    after[y] = head[c]
-                    head[c] = y
-                    people[c] += persons[y]
+        for i in range(n):
+            c = unused[spare - 1 - new_class[i]]
+            s = pool[i]
+            class_of[s] = c
+            after[s] = head[c]
+            head[c] = s
+            people[c] += persons[s]
+        spare -= made
     return class_of
+
+
+@njit(cache=True)
+def _regrow(rules, codes, slots, rows, persons, k, box, pool, n, free, allowed, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
+    """Grow new classes from random seeds of the pool; what cannot fill one joins where the loss rises least.
+
+    Returns:
+        How many classes were made, their loss (infinite, or at least `allowed`: given up), and the steps it took.
+    """
+    width = codes.shape[1]
+    narrow, table, base = rules.narrow, box.table, rules.base
+    made = 0
+    reached = 0.0
+    steps = 0.0
+    left = n
+    while free >= k:
+        skip = np.random.randint(left)
+        first = 0
+        while new_class[first] >= 0 or skip > 0:
+            if new_class[first] < 0:
+                skip -= 1
+            first += 1
+        seed = pool[first]
+        begin(rules, box, codes, seed)
+        tabulate(rules, box, True)
+        new_class[first] = made
+        left -= 1
+        weight = rows[seed]
+        inside = persons[seed]
+        while True:
+            best = -1
+            least = np.inf
+            for i in range(n):
+                if new_class[i] >= 0:
+                    continue
+                y = pool[i]
+                total = 0.0
+                for j in range(width):
+                    total += table[slots[y, j]] if narrow[j] else rise(rules, box, j, slots[y, j] - base[j])
+                steps += width
+                if total <= EPSILON:  # inside: it costs nothing more
+                    if len(box.tally):
+                        enter(rules, box, codes, y)
+                    new_class[i] = made
+                    left -= 1
+                    weight += rows[y]
+                    inside += persons[y]
+                elif total < least - EPSILON or (total < least + EPSILON and persons[y] > persons[pool[best]]):
+                    best = i
+                    least = total
+            steps += 30.0
+            if inside >= k or best < 0:
+                break
+            y = pool[best]
+            enter(rules, box, codes, y)
+            tabulate(rules, box, False)
+            new_class[best] = made
+            left -= 1
+            weight += rows[y]
+            inside += persons[y]
+        if inside < k:
+            return made, np.inf, steps
+        free -= inside
+        new_loss[made] = loss_of(rules, box, weight)
+        new_rows[made] = weight
+        reached += new_loss[made]
+        made += 1
+        if reached >= allowed:
+            return made, reached, steps
+    if made == 0:
+        return made, np.inf, steps
+    if left:
+        reached = _place_rest(rules, codes, slots, rows, box, pool, n, made, new_class, new_loss, new_rows)
+        steps += (width + 10.0) * (n + left * made)
+    return made, reached, steps
+
+
+@njit(cache=True)
+def _place_rest(rules, codes, slots, rows, box, pool, n, made, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
+    """Let what is left join the new classes, each where the loss rises least as they stand; the loss of all of them."""
+    width = codes.shape[1]
+    narrow, table, base = rules.narrow, box.table, rules.base
+    rest = np.empty(n, np.int32)
+    size = 0
+    for i in range(n):
+        if new_class[i] < 0:
+            rest[size] = i
+            size += 1
+    into = np.full(size, -1, np.int32)
+    least = np.full(size, np.inf)
+    for m in range(made):
+        _fill(rules, codes, box, pool, n, new_class, m)
+        tabulate(rules, box, True)
+        for r in range(size):
+            y = pool[rest[r]]
+            more = 0.0
+            for j in range(width):
+                more += table[slots[y, j]] if narrow[j] else rise(rules, box, j, slots[y, j] - base[j])
+            more = more * (new_rows[m] + rows[y]) + rows[y] * new_loss[m] / max(1, new_rows[m])
+            if more < least[r]:
+                least[r] = more
+                into[r] = m
+    for r in range(size):
+        if into[r] < 0:
+            return np.inf
+        new_class[rest[r]] = into[r]
+        new_rows[into[r]] += rows[pool[rest[r]]]
+    total = 0.0
+    for m in range(made):
+        grew = False
+        for r in range(size):
+            grew = grew or into[r] == m
+        if grew:
+            _fill(rules, codes, box, pool, n, new_class, m)
+            new_loss[m] = loss_of(rules, box, new_rows[m])
+        total += new_loss[m]
+    return total
+
+
+@njit(cache=True)
+def _fill(rules, codes, box, pool, n, new_class, m):  # type: ignore[no-untyped-def]
+    """The box of new class m."""
+    begun = False
+    for i in range(n):
+        if new_class[i] == m:
+            if begun:
+                enter(rules, box, codes, pool[i])
+            else:
+                begin(rules, box, codes, pool[i])
+                begun = True
