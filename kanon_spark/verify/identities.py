@@ -38,7 +38,7 @@ def count_entries(evidence: Evidence) -> Counted:
             text = F.get(literal_texts(qi.values), code)
             idents.append(text if qi.value_type == "string" else text.try_cast(qi.value_type))
             continue
-        values = ident_table(frame, qi).select(F.col("code").alias(f"code{index}"), F.col("ident").alias(f"ident{index}"))
+        values = ident_table(frame, qi).toDF(f"code{index}", f"ident{index}")
         frame = frame.join(F.broadcast(values), code == F.col(f"code{index}"), "left")
         idents.append(F.col(f"ident{index}"))
     mask = F.lit(0)

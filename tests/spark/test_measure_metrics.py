@@ -39,7 +39,9 @@ def losses_of(world: World) -> list[list[float]]:
 
 
 def test_metrics_are_the_formulas(world: World, facts: ClassFacts) -> None:
-    found = measure(world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="dual")
+    found = measure(
+        world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="dual"
+    )
     losses, weights = losses_of(world), [1.0, 2.0, 1.0, 0.5]
     n = world.rows
     assert len(losses) == n
@@ -82,7 +84,9 @@ def test_driver_and_workers_agree(world: World, facts: ClassFacts, monkeypatch: 
 
 
 def test_no_bound_no_gap(world: World, facts: ClassFacts) -> None:
-    none = measure(world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="none")
+    none = measure(
+        world.evidence.entries, world.codebook, count=len(world.entries), facts=facts, k=K, bound_kind="none"
+    )
     assert none["gcp_bound"] is None
     assert none["gcp_gap"] is None
     zero = world.evidence.entries.withColumn("bound", F.lit(0.0))
