@@ -9,7 +9,19 @@ from kanon_spark.config.problems import Problem, path_text
 
 def rule_problems(config: Config) -> list[Problem]:
     """Every broken rule of a well-formed configuration."""
-    return [*_roles(config), *_unit(config), *_partitions(config), *_places(config)]
+    return [*_roles(config), *_unit(config), *_partitions(config), *_places(config), *_options(config)]
+
+
+# Methods that each option of `method` belongs to (options of methods that are not there yet are refused anyway).
+_OPTIONS: dict[str, tuple[str, ...]] = {"cut": ("mst",), "order": ("kmember",)}
+
+
+def _options(config: Config) -> Iterator[Problem]:
+    for option, methods in _OPTIONS.items():
+        if getattr(config.method, option) is not None and config.resolved_method not in methods:
+            wanted = " or ".join(f"method.name: {method}" for method in methods)
+            message = f"not an option of the method {config.resolved_method}; set {wanted}, or leave it out"
+            yield Problem(f"method.{option}", message)
 
 
 def _roles(config: Config) -> Iterator[Problem]:

@@ -73,6 +73,13 @@ def added_loss(a, b, nodes, rows, cost, parent, lo, hi, loss, limit):  # type: i
 
 
 @njit(cache=True)
+def _widen(box, by, parent, lo, hi):  # type: ignore[no-untyped-def]
+    """Let a box (-1: empty) cover another one, too."""
+    for j in range(len(box)):
+        box[j] = by[j] if box[j] < 0 else joined_node(box[j], by[j], parent, lo, hi)
+
+
+@njit(cache=True)
 def _build(order, nodes, rows, cost, parent, lo, hi):  # type: ignore[no-untyped-def]
     """Bounding boxes as a heap: children of t are 2t+1 and 2t+2; the last `leaves` ones hold _LEAF components each."""
     count, width = nodes.shape
@@ -88,24 +95,15 @@ def _build(order, nodes, rows, cost, parent, lo, hi):  # type: ignore[no-untyped
             first = (t - leaves + 1) * _LEAF
             for i in range(first, min(first + _LEAF, count)):
                 c = order[i]
-                for j in range(width):
-                    if box[t, j] < 0:
-                        box[t, j] = nodes[c, j]
-                    else:
-                        box[t, j] = joined_node(box[t, j], nodes[c, j], parent, lo, hi)
+                _widen(box[t], nodes[c], parent, lo, hi)
                 least_rows[t] = min(least_rows[t], rows[c])
                 most_cost[t] = max(most_cost[t], cost[c])
         else:
             for child in (2 * t + 1, 2 * t + 2):
-                if box[child, 0] < 0:
-                    continue
-                for j in range(width):
-                    if box[t, j] < 0:
-                        box[t, j] = box[child, j]
-                    else:
-                        box[t, j] = joined_node(box[t, j], box[child, j], parent, lo, hi)
-                least_rows[t] = min(least_rows[t], least_rows[child])
-                most_cost[t] = max(most_cost[t], most_cost[child])
+                if box[child, 0] >= 0:
+                    _widen(box[t], box[child], parent, lo, hi)
+                    least_rows[t] = min(least_rows[t], least_rows[child])
+                    most_cost[t] = max(most_cost[t], most_cost[child])
     return box, least_rows, most_cost
 
 

@@ -141,6 +141,8 @@ def test_a_flood_of_problems_fits_a_screen() -> None:
         ({"sink": {"path": "out"}, "report": {"manifest": "out/m.json"}}, "report.manifest"),
         ({"sink": {"path": "out", "partition_by": ["zip"]}}, "sink.partition_by[0]"),
         ({"privacy": {"unit": "ill"}}, "privacy.unit"),
+        ({"method": {"name": "lattice", "cut": "paper"}}, "method.cut"),
+        ({"method": {"name": "mst", "order": "paper"}}, "method.order"),
     ],
 )
 def test_rules_across_sections(change: dict[str, Any], path: str) -> None:
@@ -157,8 +159,6 @@ NOT_YET_EXAMPLES: dict[str, Any] = {
     "sink.jdbc": {"url": "jdbc:x", "table": "t"},
     "columns.sensitive.*.hierarchy": "flat",
     "privacy.k_map": {"k": 5, "table": "t"},
-    "method.cut": "loss",
-    "method.order": "paper",
     "method.leftover": "join",
     "method.dimension": "multi",
     "method.numeric": "mean",
