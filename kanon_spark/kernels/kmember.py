@@ -30,7 +30,8 @@ FREE = -1
 _BOXES_FROM_K = 20  # below, classes hold too few signatures for boxes to pay
 # What a class costs, in distances at which the seed's neighbours hold k persons.
 _SMALL_K_FACTOR, _LARGE_K_FACTOR = 2.0, 3.0
-_LEARNING = 0.05  # how fast the latter follows what classes really cost
+_MODESTY, _GROWTHS = 0.8, 4  # share of it that is estimated, as long as no more boxes per class have been grown
+_LEARNING = 0.02  # how fast the latter follows what classes really cost
 _SLACK = 0.01  # a class so little dearer than the next estimate is closed: growing another first would save less
 _SCAN_ALL = 64  # so many leftovers look at every class; more of them only at the classes of their neighbours
 _NEIGHBOURS = 24
@@ -173,6 +174,7 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
     waiting = 0
     free_persons = 0
     factor = _LARGE_K_FACTOR
+    growths = 0
     for s in range(count):
         if persons[s] >= k:
             begin(rules, box, codes, s)
@@ -207,9 +209,13 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
             tabulate(rules, box, True)
             if gather(rules, trie, box, persons, k, 0, search) >= k:
                 distance = search.away[0]
-            if factor * distance > key[s] + EPSILON:
-                key[s] = factor * distance
+            # A modest estimate finds cheaper classes, and grows more boxes in vain: so many that each class has a few.
+            modesty = _MODESTY if growths < _GROWTHS * (classes + 10) else 1.0
+            growths += 1
+            if modesty * factor * distance > key[s] + EPSILON:
+                key[s] = modesty * factor * distance
                 if key[s] > top + EPSILON:
+                    growths -= 1
                     _sift(heap, key, waiting, 0)
                     continue
             size, held = grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)

@@ -80,7 +80,7 @@ class Measure:
         for j, kind in enumerate(self.kinds):
             first, end, leaves = int(forest.start[j]), int(forest.start[j + 1]), int(forest.leaves[j])
             if kind == "set":
-                least[first:end] = 2 * self.weights[j] / max(1, self.domains[j])
+                least[first:end] = self.weights[j] * min(1.0, 2 / max(1, self.domains[j]))  # or null and a value
             elif kind == "range":
                 gap = np.append(np.diff(self._places(j)), np.inf)  # between a code and the next
                 if 0 < self.nulls[j] <= len(gap) - 1:

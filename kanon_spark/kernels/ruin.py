@@ -24,7 +24,7 @@ Ints = NDArray[np.int32]
 NEIGHBOURS = 24
 _HOT, _COLD = 0.6, 0.04  # allowance, in mean losses of a row, at the beginning and before the descent
 _DESCENT = 0.15  # share of the work that allows nothing
-_MOST_CLASSES = 4  # that are ruined together
+_MOST_CLASSES = 3  # that are ruined together
 
 
 def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int) -> Ints:

@@ -17,11 +17,11 @@ from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.ruin import ruin_and_recreate
 from kanon_spark.methods.base import Effort, Piece, Solution
 
-# Refinement: evaluations per signature (large classes take longer to settle), the most for a whole table (some 10^8 a
-# second), and the table size beyond which that would be spread too thinly to be worth its time.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 10_000.0, "high": 600_000.0}
-_WORK_PER_K = 400.0
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.0e9, "high": 5e10}
+# Refinement: evaluations per signature, the most for a whole table (some 10^8 a second), both for small k and growing
+# with it, since large classes take longer to settle; and the size beyond which that would be spread too thinly.
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 14_000.0, "high": 800_000.0}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 3.0e8, "high": 1.5e10}
+_K_UNIT = 10.0
 PENALTY = 0.5  # charge for a row outside its class's majority, unless the configuration names another
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
@@ -70,8 +70,8 @@ class KMember:
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Ruin and recreate, with work in proportion to the piece."""
         problem = piece.problem
-        per_signature = _WORK[self.effort] * (1.0 + problem.k * _WORK_PER_K / 10_000.0)
-        whole_work = min(per_signature * piece.whole_size, _MOST_WORK[self.effort])
+        size = 1.0 + problem.k / _K_UNIT
+        whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort]) * size
         work = whole_work * problem.size / max(1, piece.whole_size)
         measured = Measured.of(problem, penalty=self.penalty)
         return ruin_and_recreate(problem, measured, class_of, work=work, seed=piece.seed)
