@@ -32,8 +32,6 @@ NOT_YET: tuple[tuple[str, frozenset[str], str], ...] = (
     ("method.name", frozenset({"mondrian"}), "the method mondrian"),
     ("method.name", frozenset({"datafly"}), "the method datafly"),
     ("method.name", frozenset({"incognito"}), "the method incognito"),
-    ("method.label", _ANY, "an option of the method kmember"),
-    ("method.penalty", _ANY, "an option of the method kmember"),
     ("method.leftover", _ANY, "an option of the methods sbca and prgain"),
     ("method.target", _ANY, "an option of the method kactus"),
     ("method.dimension", _ANY, "an option of the method kactus"),

@@ -117,7 +117,9 @@ def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
         "columns.sensitive": columns.sensitive,
         "columns.identifiers": columns.identifiers,
     }
-    path = next((f"{place}.{name}" for place, known in places.items() if name in known), "privacy.unit")
+    path = next((f"{place}.{name}" for place, known in places.items() if name in known), None)
+    if path is None:
+        path = "privacy.unit" if name == config.privacy.unit else "method.label"
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return Finding(
         "error",

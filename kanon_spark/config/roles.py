@@ -42,7 +42,9 @@ def assign_roles(config: Config, columns: Sequence[str]) -> Roles:
     kept = {*named.sensitive, *(others if named.other == "keep" else ())}
     pseudonyms = {name for name, spec in named.identifiers.items() if spec.pseudonym is not None}
     dropped = {*hidden, *(others if named.other == "drop" else ())} - pseudonyms
-    wanted = dict.fromkeys([*named.identifiers, *named.quasi_identifiers, *named.sensitive, *([unit] if unit else [])])
+    wanted = dict.fromkeys(
+        [*named.identifiers, *named.quasi_identifiers, *named.sensitive, *filter(None, [unit, config.method.label])]
+    )
     return Roles(
         quasi_identifiers=tuple(named.quasi_identifiers),
         kept=tuple(name for name in columns if name in kept),

@@ -9,11 +9,16 @@ from kanon_spark.config.problems import Problem, path_text
 
 def rule_problems(config: Config) -> list[Problem]:
     """Every broken rule of a well-formed configuration."""
-    return [*_roles(config), *_unit(config), *_partitions(config), *_places(config), *_options(config)]
+    return [*_roles(config), *_unit(config), *_partitions(config), *_label(config), *_places(config), *_options(config)]
 
 
 # Methods that each option of `method` belongs to (options of methods that are not there yet are refused anyway).
-_OPTIONS: dict[str, tuple[str, ...]] = {"cut": ("mst",), "order": ("kmember",)}
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "cut": ("mst",),
+    "order": ("kmember",),
+    "label": ("kmember",),
+    "penalty": ("kmember",),
+}
 
 
 def _options(config: Config) -> Iterator[Problem]:
@@ -58,6 +63,14 @@ def _partitions(config: Config) -> Iterator[Problem]:
             yield Problem(path, "a quasi-identifier is generalized and cannot partition the release; use a kept column")
         elif name in config.columns.identifiers:
             yield Problem(path, "an identifier cannot partition the release; use a kept column")
+
+
+def _label(config: Config) -> Iterator[Problem]:
+    spec = config.method
+    if spec.penalty is not None and spec.label is None:
+        yield Problem("method.penalty", "a penalty needs the column of the class label: method.label")
+    if spec.label in config.columns.quasi_identifiers:
+        yield Problem("method.label", "a quasi-identifier is generalized; the class label must be another column")
 
 
 def _places(config: Config) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import LocalMethod, Piece, Solution
 from kanon_spark.recoding.publish import publish
 from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.labels import label_name
 
 COUNTS = ["h", "rows", "persons", "g_hi", "g_lo"]
 _CLASS_BITS = 32  # a class id is round, block and class within the block, so that no two tasks need to agree on numbers
@@ -36,6 +37,12 @@ class Solver:
     k: int
     whole_size: int
     seed: int
+    labels: int = 0  # how many class labels the signatures count, where the method guards them
+
+    @property
+    def counts(self) -> list[str]:
+        """What a signature carries beside its codes."""
+        return [*COUNTS, *map(label_name, range(self.labels))]
 
     @property
     def suppressed(self) -> float:
@@ -51,6 +58,7 @@ class Solver:
             frame["persons"].to_numpy(np.int64),
             self.k,
             self.measure,
+            frame[self.counts[len(COUNTS) :]].to_numpy(np.int64) if self.labels else None,
         )
 
     @cached_property
@@ -135,7 +143,7 @@ class Solver:
         """The frame with class, published nodes and labels, and bound."""
         published = publish(problem, solution.class_of, self.codebook)
         first = ((turn << _ROUND_BITS) | block) << _CLASS_BITS
-        out = frame[[*self.codebook.layout.names(), *COUNTS]].copy()
+        out = frame[[*self.codebook.layout.names(), *self.counts]].copy()
         open_ = solution.class_of < 0
         out["class_id"] = np.where(open_, -1, first + solution.class_of.astype(np.int64))
         for place, name in enumerate(self.codebook.node_layout.names("out")):
@@ -229,7 +237,7 @@ class Solver:
     @property
     def schema(self) -> str:
         """Spark DDL of the entries."""
-        names = [f"{name} bigint" for name in [*self.codebook.layout.names(), *COUNTS, "class_id"]]
+        names = [f"{name} bigint" for name in [*self.codebook.layout.names(), *self.counts, "class_id"]]
         names += [f"{name} bigint" for name in self.codebook.node_layout.names("out")]
         for index, column in enumerate(self.codebook.columns):
             if column.publish != "node":

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.engine.pieces import Solver
 from kanon_spark.kernels.lattice import joined_cost
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def reopen_for_the_rest(
     chosen = sorted({int(row.class_id) for row in ranked.collect()})
     if not chosen:
         return entries, closed
-    names = [*solver.codebook.layout.names(), *COUNTS, "bound"]
+    names = [*solver.codebook.layout.names(), *solver.counts, "bound"]
     mine = F.col("class_id").isin(chosen)
     reopened = pd.concat([part.where(mine).select(*names).toPandas() for part in closed])
     again = solver.solve(pd.concat([left[names], reopened], ignore_index=True), turn=turn)

@@ -241,6 +241,13 @@ class _Job:
         execution = self.config.execution
         codebook = encoding.codebook
         forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
+        table, labels = signatures.table, 0
+        if self.config.method.label is not None:
+            from kanon_spark.signatures.labels import with_labels
+
+            with self.ctx.stage("signatures"):
+                path = opened.work.path("labels")
+                table, labels = with_labels(table, opened.source, encoding, self.config.method.label, path=path)
         solver = Solver(
             codebook,
             forest,
@@ -248,11 +255,12 @@ class _Job:
             self.config.privacy.k,
             signatures.count,
             execution.seed,
+            labels,
         )
         return form_classes(
             self.ctx,
             solver,
-            signatures.table,
+            table,
             count=signatures.count,
             execution=execution,
             folder=opened.work.path,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kanon_spark.blocks.cuts import Cuts
 from kanon_spark.engine.cutting import cut_in_spark
-from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.refining import refine_across_blocks
 from kanon_spark.engine.reopen import reopen_for_the_rest
 from kanon_spark.engine.stages import RunContext
@@ -202,7 +202,7 @@ class _Rounds:
         solved.write.mode("overwrite").partitionBy("open").parquet(path)
         written = self.ctx.spark.read.schema(self.solver.schema).parquet(path)
         self.closed.append(written.where(~F.col("open")))
-        names = [*self.solver.codebook.layout.names(), *COUNTS, "bound"]
+        names = [*self.solver.codebook.layout.names(), *self.solver.counts, "bound"]
         self.remaining = written.where(F.col("open")).select(*names)
         self.left = self.remaining.count()
         self.ctx.note(f"{self.left} signatures stay open")

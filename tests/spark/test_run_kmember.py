@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from run_world import World, in_interval, in_range, in_set, published_by_row, smallest_class, untrue_cells
 
+from kanon_spark.errors import RequestError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -51,7 +53,7 @@ def test_ranges_sets_and_nulls(spark: "SparkSession", tmp_path: Path, blocks: bo
     assert smallest_class(release.table, QIS) >= 5
     assert release.manifest["method"] == "kmember"
     assert (release.manifest["blocks"] > 1) == blocks
-    assert release.manifest["rows"] == {"input": 400, "released": 400, "suppressed": 0}
+    assert (release.manifest["rows"]["released"], release.manifest["rows"]["suppressed"]) == (400, 0)
     assert not untrue_cells(raw(table), raw(release.table), TRUTHS)
     assert release.metrics["gcp_bound"] in {None, 0.0}
     assert 0 < release.metrics["gcp"] < 0.5
@@ -113,3 +115,33 @@ def test_edges(spark: "SparkSession", tmp_path: Path, rows: list[Any], k: int, b
         assert smallest_class(release.table, QIS) >= k
         assert release.table.count() == len(rows)
         assert not untrue_cells(raw(table), raw(release.table), TRUTHS)
+
+
+def majority_share(table: "DataFrame") -> float:
+    """Share of the rows whose label is that of most rows of their class."""
+    groups: dict[Any, list[str]] = {}
+    for row in table.collect():
+        groups.setdefault(tuple(row[name] for name in QIS), []).append(row["income"])
+    return sum(max(labels.count(value) for value in set(labels)) for labels in groups.values()) / table.count()
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["one process", "blocks"])
+def test_a_class_label_is_guarded(spark: "SparkSession", tmp_path: Path, blocks: bool) -> None:
+    world = World(spark, tmp_path)
+    table = people(spark)
+    execution = {"block_size": 120, "local_limit": 0} if blocks else {}
+
+    def share(**method: Any) -> float:
+        release = world.run(
+            world.job(QIS, k=5, sink=None, execution=execution, method={"name": "kmember", **method}), table
+        )
+        assert smallest_class(release.table, QIS) >= 5
+        return majority_share(release.table)
+
+    assert share(label="income", penalty=2) > share() + 0.05
+
+
+def test_a_label_of_many_values_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
+    world = World(spark, tmp_path)
+    with pytest.raises(RequestError, match="more than 64 different values"):
+        world.run(world.job(QIS, sink=None, method={"name": "kmember", "label": "id"}), people(spark))
