@@ -18,7 +18,8 @@ from kanon_spark.kernels.lattice import (
     loss_of_each,
     total_loss,
 )
-from kanon_spark.kernels.polish import polish, steal
+from kanon_spark.kernels.polish import polish
+from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond

@@ -17,8 +17,9 @@ from kanon_spark.kernels.lattice import (
     total_loss,
 )
 from kanon_spark.kernels.listing import list_groups
-from kanon_spark.kernels.polish import polish, steal
+from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.stealing import steal
 
 EXAMPLES = settings(max_examples=150, deadline=None)  # the first example compiles
 
