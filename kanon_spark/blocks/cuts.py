@@ -95,12 +95,25 @@ class Cuts:
         """Pack blocks into bins of up to `size` signatures: a task takes a bin, so small blocks cost no overhead."""
         out = np.zeros(len(self.blocks), dtype=np.int32)
         current, held = 0, 0
-        for index, block in enumerate(self.blocks):
+        for index in self._neighbours():
+            block = self.blocks[index]
             if held and held + block.size > size:
                 current, held = current + 1, 0
             out[index] = current
             held += block.size
         return out
+
+    def _neighbours(self) -> list[int]:
+        """The blocks in the order of the cuts, so that what was divided last stands together."""
+        found: dict[int, None] = {}
+        todo = [self.root]
+        while todo:
+            at = todo.pop()
+            if at < 0:
+                found.setdefault(~at)
+            else:
+                todo.extend(reversed(self.splits[at].targets))
+        return list(found)
 
 
 def children_of(forest: Forest, qi: int, node: int) -> Ints:

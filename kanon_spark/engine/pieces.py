@@ -82,9 +82,12 @@ class Solver:
     def cut_forest(self) -> Forest:
         """The trees to cut blocks by: each node's loss is the least of a class that has members on both sides.
 
-        To a method that measures ranges and sets as what they are, the losses of search trees say nothing.
+        To a method that measures ranges and sets as what they are, search trees say nothing.
         """
-        return replace(self.forest, loss=self.measure.crossing(self.forest)) if self.method.tight else self.forest
+        if not self.method.tight:
+            return self.forest
+        measure = self.measure
+        return replace(self.forest, loss=measure.crossing(self.forest), parent=measure.flat_sets(self.forest))
 
     @property
     def unbounded(self) -> frozenset[int]:
@@ -198,8 +201,16 @@ class Solver:
             crossing = cuts.blocks[block].crossing
             if "bound" not in piece and not exact:
                 piece["bound"], _ = self.bound(piece, cap=cuts.crossing_of(int(block), self._counted))
+            if self.method.tight and not exact:
+                parts.append(piece)
+                continue
             parts.append(self.solve(piece, stop=float(crossing * factor), turn=turn, block=int(block)))
-        return pd.concat(parts, ignore_index=True)
+        together = pd.concat(parts, ignore_index=True)
+        if self.method.tight and not exact:
+            # Borders of ranges and sets are cheap to cross: neighbouring blocks are better solved as one.
+            stop = float(cuts.crossing[np.unique(block_of)].min() * factor)
+            return self.solve(together, stop=stop, turn=turn, block=int(block_of.min()))
+        return together
 
     def solve_regions(self, frame: pd.DataFrame, *, block_size: int, turn: int) -> pd.DataFrame:
         """Solve every region of a bin to the end; one above the block size is cut like a block."""

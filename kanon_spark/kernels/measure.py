@@ -33,6 +33,7 @@ Kind = Literal["node", "range", "set"]
 
 NODE, RANGE, SET, LABEL = 0, 1, 2, 3
 _KINDS: dict[str, int] = {"node": NODE, "range": RANGE, "set": SET}
+_FLAT = 64  # values of a set that are cut apart at once
 _NARROW = 256  # values of a QI; above, filling a table costs more than it saves
 EPSILON = 1e-9  # losses nearer than this are equal: sums of the same terms differ in their last digits
 
@@ -92,6 +93,16 @@ class Measure:
                     if above >= 0 and forest.hi[v] < forest.hi[above]:
                         least[above] = min(least[above], float(gap[forest.hi[v] - 1]))
         return least
+
+    def flat_sets(self, forest: "Forest") -> Ints:
+        """Parents for cutting: values of a small set all stand under the root, so that a cut keeps no two together."""
+        parent = forest.parent.copy()
+        for j, kind in enumerate(self.kinds):
+            first, end, leaves = int(forest.start[j]), int(forest.start[j + 1]), int(forest.leaves[j])
+            if kind == "set" and 1 < leaves <= _FLAT:
+                parent[first : end - 1] = -2  # inner nodes are under nothing
+                parent[first : first + leaves] = end - 1
+        return parent
 
     def _places(self, j: int) -> Floats:
         """Positions of QI j in units of its loss; infinite values lie one whole span outside."""
