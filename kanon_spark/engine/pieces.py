@@ -205,7 +205,7 @@ class Solver:
                 parts.append(piece)
                 continue
             parts.append(self.solve(piece, stop=float(crossing * factor), turn=turn, block=int(block)))
-        together = pd.concat(parts, ignore_index=True)
+        together: pd.DataFrame = pd.concat(parts, ignore_index=True)
         if self.method.tight and not exact:
             # Borders of ranges and sets are cheap to cross: neighbouring blocks are better solved as one.
             stop = float(cuts.crossing[np.unique(block_of)].min() * factor)
