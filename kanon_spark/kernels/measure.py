@@ -34,7 +34,7 @@ Kind = Literal["node", "range", "set"]
 NODE, RANGE, SET, LABEL = 0, 1, 2, 3
 _KINDS: dict[str, int] = {"node": NODE, "range": RANGE, "set": SET}
 _FLAT = 64  # values of a set that are cut apart at once
-_NARROW = 256  # values of a QI; above, filling a table costs more than it saves
+_NARROW = 4096  # values of a QI; above, filling a table costs more than it saves
 EPSILON = 1e-9  # losses nearer than this are equal: sums of the same terms differ in their last digits
 
 
