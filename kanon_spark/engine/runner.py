@@ -393,7 +393,8 @@ class _Job:
                 facts = {"k": config.privacy.k, "rows": verdict.rows, "method": manifest["method"]}
                 publisher.swap({**facts, "content_hash": verdict.content_hash})
             with ctx.stage("report"):
-                manifest["seconds"] = {"total": time.perf_counter() - self.clock, "stages": dict(ctx.seconds)}
+                total = time.perf_counter() - self.clock
+                manifest["seconds"] = {"total": total, "stages": dict(ctx.seconds), "kernels_cpu": solved.cpu}
                 manifest["finished"] = datetime.now(UTC).isoformat()
                 write_reports(self.loaded, manifest, spark=ctx.spark)
         except BaseException:

@@ -4,9 +4,11 @@ Blocks close what is cheaper than anything that crosses their border, which is e
 What stays open meets again: in one process where it fits, else gathered into regions across the blocks (`stitch/`).
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,9 @@ from kanon_spark.stitch.tree import Tree
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 LOCAL_LIMIT = 100_000  # signatures: one process solves and bounds them in seconds
 REST_LIMIT = 250_000  # signatures that blocks may leave to one process
 BLOCK_SIZE = 50_000  # signatures: a task's memory stays far below 1 GB, and its kernels run in seconds
@@ -42,6 +47,7 @@ class Solved:
     cuts: list[dict[str, Any]] = field(default_factory=list)
     stitch: dict[str, Any] = field(default_factory=lambda: {"way": "one process", "rounds": 0, "graphframes_calls": 0})
     tree: Tree | None = None
+    cpu: dict[str, float] | None = None  # CPU seconds of the kernels, where one process did the work
 
 
 @dataclass(frozen=True)
@@ -67,15 +73,26 @@ class Way:
 def solve_in_one_process(
     ctx: RunContext, solver: Solver, signatures: "DataFrame", *, path: str, bound: str, tree: Edges | None = None
 ) -> Solved:
-    """Collect the signatures (the caller knows that they fit), solve, bound, and write the entries."""
-    with ctx.stage("solve"):
-        frame = solver.in_order(signatures.toPandas())
-        entries = solver.solve(frame, tree=tree)
-    with ctx.stage("bound"):
-        entries["bound"], kind = solver.bound(frame, kind="dual" if bound == "auto" else bound)
+    """Collect the signatures (the caller knows that they fit), solve, bound, and write the entries.
+
+    The bound does not depend on the solution: it is found beside it, by kernels that let go of Python's lock.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        with ctx.stage("solve"):
+            frame = solver.in_order(signatures.toPandas())
+            bounding = pool.submit(_timed, solver.bound, frame, kind="dual" if bound == "auto" else bound)
+            entries, solve_seconds = _timed(solver.solve, frame, tree=tree)
+        with ctx.stage("bound"):
+            (entries["bound"], kind), bound_seconds = bounding.result()
     with ctx.stage("recode"):
         _write(ctx, solver, entries, path)
-    return Solved(ctx.spark.read.parquet(path), kind)
+    return Solved(ctx.spark.read.parquet(path), kind, cpu={"solve": solve_seconds, "bound": bound_seconds})
+
+
+def _timed(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
+    """The result of some work, and the CPU seconds that this thread took for it."""
+    begin = time.thread_time()
+    return work(*args, **kwargs), time.thread_time() - begin
 
 
 def solve_over_blocks(

@@ -291,7 +291,7 @@ def _enter(walk, depth):  # type: ignore[no-untyped-def]
     walk.node[depth] = walk.start[q] + leaf[0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _settle(walk, upto, best):  # type: ignore[no-untyped-def]
     """Lower best to the loss of every group up to `upto` that contains the signature."""
     last = len(walk.order) - 1

@@ -52,7 +52,7 @@ def is_certificate(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _all_groups_fine(  # type: ignore[no-untyped-def]
     order, start, parent, lo, hi, loss, codes, rows, values, k, tolerance, work_limit
 ):

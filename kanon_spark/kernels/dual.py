@@ -121,7 +121,7 @@ def rise(problem: Problem, *, ceiling: float, top: float, member_limit: int, wor
     return values, True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _list_band(walk, above, upto, rising, values, pool):  # type: ignore[no-untyped-def]
     """Put into the pool all groups of loss above … upto that hold a rising row and may become tight."""
     k, rows = walk.k, walk.rows
@@ -207,7 +207,7 @@ def _sum_largest(values, weights, size, need):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rise_to(level, upto, k, rows, rising, values, pool):  # type: ignore[no-untyped-def]
     """Raise the level from group to group that becomes tight, and stop their rising rows."""
     heap = [(0.0, 0) for _ in range(0)]
@@ -271,7 +271,7 @@ def _tight_at(g, k, rows, rising, values, pool):  # type: ignore[no-untyped-def]
     return (k * pool.loss[g] - pool.stopped[g]) / count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _tidy(level, top, k, rows, rising, values, reach, pool):  # type: ignore[no-untyped-def]
     """Drop groups that are done with or never tight below top; lower each rising row's reach by those that stay."""
     groups = 0

@@ -139,7 +139,7 @@ def count_misplaced(problem: Problem, class_of: Ints, bound: Floats) -> int:
     return int((loss_of_each(problem, class_of)[placed] > bound[placed] + 1e-9).sum())
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _close(order, offset, members, persons, k, class_of, classes):  # type: ignore[no-untyped-def]
     for g in order:
         held = 0
@@ -154,7 +154,7 @@ def _close(order, offset, members, persons, k, class_of, classes):  # type: igno
     return classes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _class_table(class_of, count, codes, rows, persons, start, parent, hi):  # type: ignore[no-untyped-def]
     width = codes.shape[1]
     least = np.full((count, width), 2147483647, np.int32)
@@ -200,7 +200,7 @@ def joined_cost(nodes, codes, s, parent, lo, hi, loss, limit):  # type: ignore[n
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _attach(rest, codes, rows, class_of, nodes, class_rows, start, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
     count, width = nodes.shape
     cost = np.zeros(count)

@@ -126,7 +126,7 @@ def spans(codes, column, node, first_node, parent, lo, hi, segment, begin, end):
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _list_groups(  # type: ignore[no-untyped-def]
     order, start, parent, lo, hi, loss, codes, persons, candidates, k, above, upto, limit
 ):

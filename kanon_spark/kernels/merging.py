@@ -204,7 +204,7 @@ def _box_loss(members, part, which, codes, rows, start, parent, hi, loss):  # ty
     return held * total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _split(codes, rows, persons, k, up, begin, height, unit, start, parent, hi, loss):  # type: ignore[no-untyped-def]
     size = codes.shape[0]
     a, b, w = _prim(codes, up, begin, height, unit)

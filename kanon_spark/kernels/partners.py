@@ -79,7 +79,7 @@ def _widen(box, by, parent, lo, hi):  # type: ignore[no-untyped-def]
         box[j] = by[j] if box[j] < 0 else joined_node(box[j], by[j], parent, lo, hi)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _build(order, nodes, rows, cost, parent, lo, hi):  # type: ignore[no-untyped-def]
     """Bounding boxes as a heap: children of t are 2t+1 and 2t+2; the last `leaves` ones hold _LEAF components each."""
     count, width = nodes.shape
@@ -123,7 +123,7 @@ def _least(c, t, nodes, rows, cost, box, least_rows, most_cost, parent, lo, hi, 
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _ask(asking, order, nodes, rows, cost, box, least_rows, most_cost, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
     count = len(order)
     leaves = (len(box) + 1) // 2

@@ -148,7 +148,7 @@ def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, l
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _polish(  # type: ignore[no-untyped-def]
     class_of,
     codes,

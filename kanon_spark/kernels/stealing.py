@@ -49,7 +49,7 @@ def box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[no
         out[j] = v
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _steal(  # type: ignore[no-untyped-def]
     class_of, order, group_cost, offset, members, codes, rows, persons, k, start, parent, hi, loss
 ):

@@ -2,9 +2,8 @@
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,29 +19,9 @@ from bench.places import HIERARCHIES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kanon_spark.engine.stages import StageEvent
 
 # `local_limit: 0` forces blocks on a table that one process could solve.
 WAYS: dict[str, dict[str, Any]] = {"one process": {}, "blocks": {"block_size": 2000, "local_limit": 0}}
-
-
-@dataclass
-class CpuClock:
-    """Listens to a run: CPU seconds of this Python process, by stage.
-
-    The JVM and the workers are other processes, so in a run without blocks the stages `solve` and `bound` are the
-    kernels.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    _begin: float = 0.0
-
-    def __call__(self, event: "StageEvent") -> None:
-        """Take the time at the ends of each stage."""
-        if event.state == "start":
-            self._begin = time.process_time()
-        elif event.state == "end":
-            self.seconds[event.stage] = self.seconds.get(event.stage, 0.0) + time.process_time() - self._begin
 
 
 @dataclass(frozen=True)
@@ -144,14 +123,13 @@ def measure_one(
     if not source.exists():
         adult.rows[[ROW_ID, *qis]].to_parquet(source, index=False)
     work = folder / "run"
-    clock = CpuClock()
     try:
         wanted = job(source, work, qis=qis, k=k, method=method, effort=effort, execution=WAYS[way])
-        manifest = run(load_config(wanted), spark=spark, listeners=[clock]).manifest
+        manifest = run(load_config(wanted), spark=spark).manifest
         release = pd.read_parquet(work / "release")
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    alone = way == "one process"
+    kernels = manifest["seconds"]["kernels_cpu"] or {}
     return Figure(
         method=method,
         qi_set=qi_set,
@@ -164,6 +142,6 @@ def measure_one(
         bound_kind=manifest["metrics"]["bound_kind"],
         blocks=manifest["blocks"],
         seconds=manifest["seconds"]["total"],
-        solve_cpu=clock.seconds.get("solve") if alone else None,
-        bound_cpu=clock.seconds.get("bound") if alone else None,
+        solve_cpu=kernels.get("solve"),
+        bound_cpu=kernels.get("bound"),
     )

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,10 @@ from bench import adult, places, scale, show, usage
 from bench.__main__ import app
 from bench.judge import Judgement
 from bench.peers import KNOWN
-from bench.quality import CpuClock, Figure
+from bench.quality import Figure
 from bench.scale import Measured, Plan, Size, growth
 from rich.console import Console
 from typer.testing import CliRunner
-
-from kanon_spark.engine.stages import StageEvent
 
 
 def _text(shown: Any) -> str:
@@ -131,15 +128,6 @@ def test_the_sampler_sees_memory_and_cpu_of_grandchildren() -> None:
     finally:
         os.killpg(process.pid, 9)
         process.wait()
-
-
-def test_the_clock_counts_cpu_not_waiting() -> None:
-    clock = CpuClock()
-    clock(StageEvent("solve", "start", ""))
-    time.sleep(0.2)
-    clock(StageEvent("solve", "note", ""))
-    clock(StageEvent("solve", "end", ""))
-    assert 0 <= clock.seconds["solve"] < 0.1
 
 
 def test_growth_is_the_exponent_between_sizes() -> None:
