@@ -61,9 +61,11 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
     names = schema.fieldNames()
     roles = assign_roles(config, names)
     found = [_missing_column(name, config, names) for name in roles.missing]
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    # Spark finds columns by name without regard to case unless a session says otherwise.
+    lowered = [name.lower() for name in names]
+    doubled = sorted({name for name in lowered if lowered.count(name) > 1})
     found += [
-        Finding("error", "source", f"the table has several columns called '{name}'", "rename them", DataError.exit_code)
+        Finding("error", "source", f"several columns are called '{name}' (case aside)", "rename them", DataError.exit_code)
         for name in doubled
     ]
     if roles.without_role:

@@ -138,9 +138,10 @@ def test_columns_and_types_are_judged_without_a_job() -> None:
     assert "array<string>" in found[3].message
 
 
-def test_two_columns_of_one_name() -> None:
-    (finding,) = schema_findings("a int, a int", columns={"quasi_identifiers": ["a"]})
-    assert "several columns called 'a'" in finding.message
+@pytest.mark.parametrize("schema", ["a int, a int", "a int, A int"])
+def test_two_columns_of_one_name(schema: str) -> None:
+    (finding,) = schema_findings(schema, columns={"quasi_identifiers": ["a"], "other": "drop"})
+    assert "several columns are called 'a'" in finding.message
 
 
 def test_units_that_cannot_be_compared() -> None:
