@@ -65,7 +65,9 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
     lowered = [name.lower() for name in names]
     doubled = sorted({name for name in lowered if lowered.count(name) > 1})
     found += [
-        Finding("error", "source", f"several columns are called '{name}' (case aside)", "rename them", DataError.exit_code)
+        Finding(
+            "error", "source", f"several columns are called '{name}', case aside", "rename them", DataError.exit_code
+        )
         for name in doubled
     ]
     if roles.without_role:
