@@ -21,6 +21,11 @@ def check(
     return check_table(spark, loaded, source, show_values=show)
 
 
+@pytest.fixture(autouse=True)
+def _session(spark: SparkSession) -> None:
+    """Schemas are parsed by Spark, also where a test reads no table."""
+
+
 @pytest.fixture(scope="module")
 def people(spark: SparkSession) -> DataFrame:
     rows = [(f"n{n % 30}", n % 5, ["Bern", "Oslo", "Atlantis"][n % 3], "same", n, n % 2 == 0) for n in range(40)]
