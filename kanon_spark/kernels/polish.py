@@ -2,7 +2,8 @@
 
 Idea: the worst placed of a few random signatures names a neighbourhood, the classes nearest to it; their
 members are freed, the closed groups among them listed, and closed in several jittered orders of loss. Whatever is not
-dearer is kept, so that equal solutions drift and open new ways.
+dearer is kept, so that equal solutions drift and open new ways. With much work to spend, slightly dearer ones are kept
+too, by an allowance that cools to nothing (simulated annealing): so it leaves valleys that have no level way out.
 
 Cost: one round is a listing over a few hundred signatures. The work is counted in steps of the inner loops and limited
 by the caller as a function of the size, never by the clock, and the random numbers are seeded: the same input gives
@@ -13,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.lattice import _class_table, _close, joined_cost
+from kanon_spark.kernels.lattice import _class_table, _close, joined_cost, total_loss
 from kanon_spark.kernels.listing import _list_groups, search_order
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.stealing import box_nodes
@@ -26,7 +27,7 @@ _SMALL_K = (8, 40, 14)
 _LARGE_K = (8, 30, 8)
 
 
-def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, seed: int) -> Ints:
+def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, seed: int, heat: float = 0.0) -> Ints:
     """Improve the classes with a fixed amount of work; classes never fall under k, the loss never rises.
 
     Args:
@@ -34,13 +35,14 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
         class_of: Class of each signature (FREE ones stay out).
         target: A lower bound of each signature's loss: those far above theirs are looked at first.
         work: Steps of the inner loops to spend; a core does some 10^8 of them a second.
+        heat: Mean allowance at the start, in rows times loss. It pays only where `work` is plenty.
         seed: Seed of the random choices.
     """
     if work <= 0 or class_of.max(initial=-1) < 1:
         return class_of
     forest = problem.forest
     near_low, near_high, tries = _SMALL_K if problem.k < 30 else _LARGE_K
-    return _polish(  # type: ignore[no-any-return]
+    polished: Ints = _polish(
         class_of.copy(),
         problem.codes,
         problem.rows,
@@ -48,6 +50,7 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
         problem.k,
         target,
         work,
+        heat,
         seed,
         near_low,
         near_high,
@@ -59,6 +62,9 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
         forest.hi,
         forest.loss,
     )
+    if heat > 0 and total_loss(problem, polished, suppressed=0.0) > total_loss(problem, class_of, suppressed=0.0):
+        return class_of
+    return polished
 
 
 @njit(cache=True)
@@ -157,6 +163,7 @@ def _polish(  # type: ignore[no-untyped-def]
     k,
     target,
     work,
+    heat,
     seed,
     near_low,
     near_high,
@@ -284,7 +291,8 @@ def _polish(  # type: ignore[no-untyped-def]
         for i in range(size):
             own_persons[i] = persons[sig[i]]
         # 4. Close them in jittered orders, attach and move; keep the best.
-        best = before + 1e-9
+        allowance = -np.log(1.0 - np.random.random()) * heat * (1.0 - spent / work)
+        best = before + max(allowance, 1e-9)
         found = False
         best_trial = np.empty(size, np.int32)
         best_count = 0

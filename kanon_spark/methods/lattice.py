@@ -24,9 +24,10 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond
 # which that would be spread too thinly to be worth its time.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 40_000.0, "high": 1_000_000.0}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": 5e10}
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 40_000.0, "high": 2_400_000.0}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": 1e11}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
+_HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 
 
@@ -62,7 +63,7 @@ class Lattice:
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
         misplaced = count_misplaced(piece.problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        class_of = polish(piece.problem, class_of, target=bound, work=work, seed=piece.seed)
+        class_of = polish(piece.problem, class_of, target=bound, work=work, seed=piece.seed, heat=_HEAT[self.effort])
         return steal(piece.problem, class_of, upto=1.0)
 
     @staticmethod

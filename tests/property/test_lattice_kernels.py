@@ -121,19 +121,19 @@ def test_the_rest_joins_where_the_loss_rises_least(problem: Problem) -> None:
 
 
 @EXAMPLES
-@given(st.integers(0, 10**6), st.integers(1, 6), st.booleans())
-def test_polish_and_steal_keep_k_and_never_cost_more(seed: int, k: int, forbid_root: bool) -> None:
+@given(st.integers(0, 10**6), st.integers(1, 6), st.booleans(), st.sampled_from([0.0, 0.1, 10.0]))
+def test_polish_and_steal_keep_k_and_never_cost_more(seed: int, k: int, forbid_root: bool, heat: float) -> None:
     problem = random_problem(seed, size=60, width=3, k=k, forbid_root=forbid_root)
     class_of = attach_rest(problem, close_cheapest_first(problem))
     target = np.zeros(problem.size)
-    polished = polish(problem, class_of, target=target, work=2e6, seed=seed)
+    polished = polish(problem, class_of, target=target, work=2e6, seed=seed, heat=heat)
     stolen = steal(problem, polished, upto=1.0)
     for better in (polished, stolen):
         assert_classes_hold(problem, better)
         assert ((better == FREE) == (class_of == FREE)).all()
     assert losses_of(problem, polished) <= losses_of(problem, class_of) + 1e-6
     assert losses_of(problem, stolen) <= losses_of(problem, polished) + 1e-6
-    assert (polish(problem, class_of, target=target, work=2e6, seed=seed) == polished).all()
+    assert (polish(problem, class_of, target=target, work=2e6, seed=seed, heat=heat) == polished).all()
 
 
 @EXAMPLES
