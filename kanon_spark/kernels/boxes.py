@@ -15,7 +15,7 @@ from numba import njit
 from kanon_spark.kernels.measure import EPSILON, LABEL, NODE, RANGE, enter, rise, tabulate
 from kanon_spark.kernels.trie import gather, nearest, remove
 
-CANDIDATES = 400
+CANDIDATES = 250
 
 
 @njit(cache=True)

@@ -229,18 +229,21 @@ def new_box(rules):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def begin(rules, box, codes, s):  # type: ignore[no-untyped-def]
     """Start a class with signature s."""
+    low, high, values, node, cost, mark = box.low, box.high, box.values, box.node, box.cost, box.mark
+    kind, base, start, loss = rules.kind, rules.base, rules.start, rules.loss
     box.stamp[0] += 1
-    for j in range(len(rules.kind)):
+    stamp = box.stamp[0]
+    for j in range(len(kind)):
         x = codes[s, j]
-        box.low[j] = x
-        box.high[j] = x
-        box.values[j] = 1
-        box.cost[j] = 0.0
-        if rules.kind[j] == NODE:
-            box.node[j] = rules.start[j] + x
-            box.cost[j] = rules.loss[box.node[j]]
-        elif rules.kind[j] == SET:
-            box.mark[rules.base[j] + x] = box.stamp[0]
+        low[j] = x
+        high[j] = x
+        values[j] = 1
+        cost[j] = 0.0
+        if kind[j] == NODE:
+            node[j] = start[j] + x
+            cost[j] = loss[node[j]]
+        elif kind[j] == SET:
+            mark[base[j] + x] = stamp
     for label in range(rules.shares.shape[1]):
         box.tally[label] = rules.shares[s, label]
 
@@ -282,37 +285,97 @@ def rise(rules, box, j, x):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def enter(rules, box, codes, s):  # type: ignore[no-untyped-def]
     """Let signature s enter."""
-    for j in range(len(rules.kind)):
+    low, high, values, node, cost = box.low, box.high, box.values, box.node, box.cost
+    mark, stamp, changed = box.mark, box.stamp[0], box.changed
+    kind, base, parent, lo, hi, loss = rules.kind, rules.base, rules.parent, rules.lo, rules.hi, rules.loss
+    for j in range(len(kind)):
         x = codes[s, j]
-        box.changed[j] = False
-        kind = rules.kind[j]
-        if kind == LABEL:
+        changed[j] = False
+        if kind[j] == LABEL:
             before = majority(box)
             for label in range(rules.shares.shape[1]):
                 box.tally[label] += rules.shares[s, label]
-            box.changed[j] = majority(box) != before
+            changed[j] = majority(box) != before
             continue
-        if kind == NODE:
-            v = box.node[j]
-            if rules.lo[v] <= x < rules.hi[v]:
+        if kind[j] == NODE:
+            v = node[j]
+            if lo[v] <= x < hi[v]:
                 continue
-            while x < rules.lo[v] or x >= rules.hi[v]:
-                v = rules.parent[v]
-            box.node[j] = v
-            box.cost[j] = rules.loss[v]
-        elif kind == RANGE:
-            if box.low[j] <= x <= box.high[j]:
+            while x < lo[v] or x >= hi[v]:
+                v = parent[v]
+            node[j] = v
+            cost[j] = loss[v]
+        elif kind[j] == RANGE:
+            if low[j] <= x <= high[j]:
                 continue
-            box.cost[j] += rise(rules, box, j, x)
+            cost[j] += rise(rules, box, j, x)
         else:
-            if box.mark[rules.base[j] + x] == box.stamp[0]:
+            if mark[base[j] + x] == stamp:
                 continue
-            box.cost[j] += rise(rules, box, j, x)
-            box.mark[rules.base[j] + x] = box.stamp[0]
-            box.values[j] += 1
-        box.low[j] = min(box.low[j], x)
-        box.high[j] = max(box.high[j], x)
-        box.changed[j] = True
+            cost[j] += rise(rules, box, j, x)
+            mark[base[j] + x] = stamp
+            values[j] += 1
+        low[j] = min(low[j], x)
+        high[j] = max(high[j], x)
+        changed[j] = True
+
+
+@njit(cache=True)
+def price(rules, box, codes, pool, waiting, left, adds, total):  # type: ignore[no-untyped-def]
+    """What each of the waiting places of the pool would add, brought up to date in the QIs that have changed.
+
+    The arrays are unpacked once for all: taken out of the tuples one by one they would cost more than the work itself.
+    A value that may not enter (infinite loss) never may again, however the box grows.
+    """
+    changed, low, high, values, node, cost = box.changed, box.low, box.high, box.values, box.node, box.cost
+    mark, stamp = box.mark, box.stamp[0]
+    kind, null, bases, step, places = rules.kind, rules.null, rules.base, rules.step, rules.place
+    parent, lo, hi, loss = rules.parent, rules.lo, rules.hi, rules.loss
+    done = 0
+    for j in range(len(kind)):
+        if not changed[j]:
+            continue
+        done += left
+        base = bases[j]
+        if kind[j] == NODE:
+            for i in range(left):
+                w = waiting[i]
+                if np.isinf(adds[w, j]):
+                    continue
+                x = codes[pool[w], j]
+                v = node[j]
+                while x < lo[v] or x >= hi[v]:
+                    v = parent[v]
+                more = loss[v] - cost[j]
+                total[w] += more - adds[w, j]
+                adds[w, j] = more
+        elif kind[j] == RANGE and null[j] < 0:
+            least, most = low[j], high[j]
+            bottom, top = places[base + least], places[base + most]
+            for i in range(left):
+                w = waiting[i]
+                x = codes[pool[w], j]
+                more = 0.0
+                if x < least:
+                    more = bottom - places[base + x]
+                elif x > most:
+                    more = places[base + x] - top
+                total[w] += more - adds[w, j]
+                adds[w, j] = more
+        elif kind[j] == SET and null[j] < 0:
+            outside = step[j] if values[j] > 1 else 2 * step[j]
+            for i in range(left):
+                w = waiting[i]
+                more = 0.0 if mark[base + codes[pool[w], j]] == stamp else outside
+                total[w] += more - adds[w, j]
+                adds[w, j] = more
+        else:
+            for i in range(left):
+                w = waiting[i]
+                more = rise(rules, box, j, codes[pool[w], j])
+                total[w] += more - adds[w, j]
+                adds[w, j] = more
+    return done
 
 
 @njit(cache=True)

@@ -15,8 +15,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.kmember import FREE, neighbours
-from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, rise, tabulate
+from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, price
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.swapping import best_swap, new_scales
 from kanon_spark.kernels.trie import plant
 
 Ints = NDArray[np.int32]
@@ -24,6 +25,7 @@ Ints = NDArray[np.int32]
 NEIGHBOURS = 24
 _HOT, _COLD = 0.6, 0.04  # allowance, in mean losses of a row, at the beginning and before the descent
 _DESCENT = 0.15  # share of the work that allows nothing
+_SWAPS = 0.75  # share of the work that goes into swaps
 _MOST_CLASSES = 3  # that are ruined together
 
 
@@ -101,12 +103,16 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
             enter(rules, box, codes, s)
             s = after[s]
         loss[c] = loss_of(rules, box, held[c])
-    slots = codes + rules.base[:width]
     pool = np.empty(count, np.int32)
     new_class = np.empty(count, np.int32)  # per place in the pool: number of its new class
     new_loss = np.empty(count)
     new_rows = np.empty(count, np.int64)
+    waiting = np.empty(count, np.int32)
+    total = np.empty(count)
+    adds = np.empty((256, width))
     chosen = np.empty(_MOST_CLASSES, np.int32)
+    scales = new_scales(rules)
+    swapped = 0.0
     done = 0.0
     while done < work:
         done += 10.0
@@ -121,6 +127,24 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
         if loss[d] * max(1, held[c]) > loss[c] * max(1, held[d]):
             s, c = other, d
         if loss[c] <= EPSILON:
+            continue
+        if swapped <= _SWAPS * done:
+            d = class_of[max(0, near[s, np.random.randint(near.shape[1])])]
+            steps = 10.0
+            if d >= 0 and d != c:
+                allowed = loss[c] + loss[d] - temperature * np.log(1.0 - np.random.random())
+                u, first, second, looked = best_swap(
+                    rules, scales, codes, rows, persons, k, head, after, held, people, s, c, d
+                )
+                steps += 30.0 + looked
+                if first + second < allowed:
+                    _transfer(s, c, d, class_of, head, after, rows, persons, held, people)
+                    if u >= 0:
+                        _transfer(u, d, c, class_of, head, after, rows, persons, held, people)
+                    loss[c] = first
+                    loss[d] = second
+            done += steps
+            swapped += steps
             continue
         # The pool: its class and one to three of its neighbours'.
         chosen[0] = c
@@ -153,9 +177,26 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
                 new_class[n] = -1
                 n += 1
                 t = after[t]
+        if n > len(adds):
+            adds = np.empty((2 * n, width))
         allowed = old - temperature * np.log(1.0 - np.random.random())
         made, reached, steps = _regrow(
-            rules, codes, slots, rows, persons, k, box, pool, n, free_people, allowed, new_class, new_loss, new_rows
+            rules,
+            codes,
+            rows,
+            persons,
+            k,
+            box,
+            pool,
+            n,
+            free_people,
+            allowed,
+            waiting,
+            adds,
+            total,
+            new_class,
+            new_loss,
+            new_rows,
         )
         done += steps
         if not reached < allowed:
@@ -185,63 +226,93 @@ def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, c
 
 
 @njit(cache=True)
-def _regrow(rules, codes, slots, rows, persons, k, box, pool, n, free, allowed, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
+def _transfer(s, giver, taker, class_of, head, after, rows, persons, held, people):  # type: ignore[no-untyped-def]
+    """Signature s changes its class."""
+    if head[giver] == s:
+        head[giver] = after[s]
+    else:
+        x = head[giver]
+        while after[x] != s:
+            x = after[x]
+        after[x] = after[s]
+    after[s] = head[taker]
+    head[taker] = s
+    class_of[s] = taker
+    held[giver] -= rows[s]
+    held[taker] += rows[s]
+    people[giver] -= persons[s]
+    people[taker] += persons[s]
+
+
+@njit(cache=True)
+def _regrow(
+    rules, codes, rows, persons, k, box, pool, n, free, allowed, waiting, adds, total, new_class, new_loss, new_rows
+):  # type: ignore[no-untyped-def]
     """Grow new classes from random seeds of the pool; what cannot fill one joins where the loss rises least.
+
+    What each of the pool would add is kept per QI: a signature that enters changes the box in one or two of them.
 
     Returns:
         How many classes were made, their loss (infinite, or at least `allowed`: given up), and the steps it took.
     """
     width = codes.shape[1]
-    narrow, table, base = rules.narrow, box.table, rules.base
+    guarded = len(box.tally) > 0
     made = 0
     reached = 0.0
     steps = 0.0
     left = n
+    for i in range(n):
+        waiting[i] = i
     while free >= k:
-        skip = np.random.randint(left)
-        first = 0
-        while new_class[first] >= 0 or skip > 0:
-            if new_class[first] < 0:
-                skip -= 1
-            first += 1
-        seed = pool[first]
-        begin(rules, box, codes, seed)
-        tabulate(rules, box, True)
-        new_class[first] = made
+        at = np.random.randint(left)
+        entering = waiting[at]
         left -= 1
-        weight = rows[seed]
-        inside = persons[seed]
+        waiting[at] = waiting[left]
+        begin(rules, box, codes, pool[entering])
+        box.changed[:] = True
+        for i in range(left):
+            total[waiting[i]] = 0.0
+            for j in range(width):
+                adds[waiting[i], j] = 0.0
+        weight = 0
+        inside = 0
         while True:
+            new_class[entering] = made
+            weight += rows[pool[entering]]
+            inside += persons[pool[entering]]
+            steps += price(rules, box, codes, pool, waiting, left, adds, total)
+            # Whatever lies inside enters, too: it costs nothing more.
             best = -1
             least = np.inf
-            for i in range(n):
-                if new_class[i] >= 0:
-                    continue
-                y = pool[i]
-                total = 0.0
-                for j in range(width):
-                    total += table[slots[y, j]] if narrow[j] else rise(rules, box, j, slots[y, j] - base[j])
-                steps += width
-                if total <= EPSILON:  # inside: it costs nothing more
-                    if len(box.tally):
+            keep = 0
+            for i in range(left):
+                w = waiting[i]
+                y = pool[w]
+                if total[w] <= EPSILON:
+                    if guarded:
                         enter(rules, box, codes, y)
-                    new_class[i] = made
-                    left -= 1
+                    new_class[w] = made
                     weight += rows[y]
                     inside += persons[y]
-                elif total < least - EPSILON or (total < least + EPSILON and persons[y] > persons[pool[best]]):
-                    best = i
-                    least = total
-            steps += 30.0
+                    continue
+                if total[w] < least - EPSILON or (total[w] < least + EPSILON and persons[y] > persons[pool[best]]):
+                    best = w
+                    least = total[w]
+                waiting[keep] = w
+                keep += 1
+            steps += left + 30.0
+            left = keep
             if inside >= k or best < 0:
                 break
-            y = pool[best]
-            enter(rules, box, codes, y)
-            tabulate(rules, box, False)
-            new_class[best] = made
-            left -= 1
-            weight += rows[y]
-            inside += persons[y]
+            entering = best
+            enter(rules, box, codes, pool[best])
+            if guarded:
+                box.changed[width - 1] = True
+            for i in range(left):
+                if waiting[i] == best:
+                    left -= 1
+                    waiting[i] = waiting[left]
+                    break
         if inside < k:
             return made, np.inf, steps
         free -= inside
@@ -254,33 +325,29 @@ def _regrow(rules, codes, slots, rows, persons, k, box, pool, n, free, allowed, 
     if made == 0:
         return made, np.inf, steps
     if left:
-        reached = _place_rest(rules, codes, slots, rows, box, pool, n, made, new_class, new_loss, new_rows)
+        reached = _place_rest(
+            rules, codes, rows, box, pool, n, waiting, left, made, adds, total, new_class, new_loss, new_rows
+        )
         steps += (width + 10.0) * (n + left * made)
     return made, reached, steps
 
 
 @njit(cache=True)
-def _place_rest(rules, codes, slots, rows, box, pool, n, made, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
+def _place_rest(rules, codes, rows, box, pool, n, rest, size, made, adds, total, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
     """Let what is left join the new classes, each where the loss rises least as they stand; the loss of all of them."""
-    width = codes.shape[1]
-    narrow, table, base = rules.narrow, box.table, rules.base
-    rest = np.empty(n, np.int32)
-    size = 0
-    for i in range(n):
-        if new_class[i] < 0:
-            rest[size] = i
-            size += 1
     into = np.full(size, -1, np.int32)
     least = np.full(size, np.inf)
     for m in range(made):
         _fill(rules, codes, box, pool, n, new_class, m)
-        tabulate(rules, box, True)
+        box.changed[:] = True
         for r in range(size):
-            y = pool[rest[r]]
-            more = 0.0
-            for j in range(width):
-                more += table[slots[y, j]] if narrow[j] else rise(rules, box, j, slots[y, j] - base[j])
-            more = more * (new_rows[m] + rows[y]) + rows[y] * new_loss[m] / max(1, new_rows[m])
+            total[rest[r]] = 0.0
+            for j in range(codes.shape[1]):
+                adds[rest[r], j] = 0.0
+        price(rules, box, codes, pool, rest, size, adds, total)
+        for r in range(size):
+            own = rows[pool[rest[r]]]
+            more = total[rest[r]] * (new_rows[m] + own) + own * new_loss[m] / max(1, new_rows[m])
             if more < least[r]:
                 least[r] = more
                 into[r] = m

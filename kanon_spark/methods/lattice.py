@@ -1,7 +1,7 @@
-"""`lattice`: close the cheapest group first, over all groups of the lattice; then polish and steal.
+"""`lattice`: close the cheapest group first, over all groups of the lattice; then polish, swap and steal.
 
-Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea and `kernels/polish.py` for
-the refinement; this file only decides how much of each is done.
+Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea, `kernels/polish.py` and
+`kernels/ruin.py` for the refinement; this file only decides how much of each is done.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ from kanon_spark.kernels.lattice import (
     loss_of_each,
     total_loss,
 )
+from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.polish import polish
+from kanon_spark.kernels.ruin import ruin_and_recreate
 from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -27,6 +29,8 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 40_000.0, "high": 2_400_000.0}
 _MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": 1e11}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
+# Shares of that work: solving neighbourhoods again finds what swaps do not, and is dear; swaps are the finer tool.
+_POLISH, _SWAP = 0.7, 0.25
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 
@@ -59,12 +63,19 @@ class Lattice:
         return whole_size <= _MOST_SIGNATURES[self.effort]
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Polish in proportion to what is misplaced in this piece, then steal."""
+        """Polish and swap in proportion to what is misplaced in this piece, then steal."""
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
         misplaced = count_misplaced(piece.problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        class_of = polish(piece.problem, class_of, target=bound, work=work, seed=piece.seed, heat=_HEAT[self.effort])
-        return steal(piece.problem, class_of, upto=1.0)
+        heat, seed = _HEAT[self.effort], piece.seed
+        class_of = polish(piece.problem, class_of, target=bound, work=_POLISH * work, seed=seed, heat=heat)
+        measured = Measured.of(piece.problem)
+        class_of = ruin_and_recreate(piece.problem, measured, class_of, work=_SWAP * work, seed=seed)
+        stolen = steal(piece.problem, class_of, upto=1.0)
+        # Stealing goes by nodes; ranges and sets are published tight, and may have been better off before.
+        rows, suppressed = piece.problem.rows, piece.suppressed
+        before = measured.total(class_of, rows, suppressed=suppressed)
+        return stolen if measured.total(stolen, rows, suppressed=suppressed) <= before else class_of
 
     @staticmethod
     def _greedy(piece: Piece, *, ties: int) -> NDArray[np.int32]:
