@@ -108,7 +108,7 @@ def neighbours(measured: Measured, trie: Trie, asking: Ints, persons: NDArray[np
     return _neighbours(measured.rules, trie, measured.codes, asking, persons, count)  # type: ignore[no-any-return]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _reach(rules, trie, codes, persons, k):  # type: ignore[no-untyped-def]
     found = np.zeros(codes.shape[0])
     box = new_box(rules)
@@ -125,7 +125,7 @@ def _reach(rules, trie, codes, persons, k):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _neighbours(rules, trie, codes, asking, persons, count):  # type: ignore[no-untyped-def]
     found = np.full((len(asking), count), -1, np.int32)
     box = new_box(rules)
@@ -163,7 +163,7 @@ def _before(key, one, other):  # type: ignore[no-untyped-def]
     return key[one] < key[other] or (key[one] == key[other] and one < other)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, class_of):  # type: ignore[no-untyped-def]
     count = codes.shape[0]
     box = new_box(rules)
@@ -266,7 +266,7 @@ def _grow(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignor
     return size, held
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: ignore[no-untyped-def]
     box = new_box(rules)
     search = buffers(trie, 2)
@@ -291,7 +291,7 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
     return classes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _attach(rules, codes, rows, rest, near, class_of):  # type: ignore[no-untyped-def]
     count = 0
     for s in range(len(class_of)):

@@ -1,12 +1,13 @@
-"""Make classes of sets, ranges and hierarchy nodes cheaper: ruin a few neighbouring classes and build them again.
+"""Make classes of sets, ranges and hierarchy nodes cheaper: swap signatures, ruin a few classes and build them again.
 
-Idea: a badly placed signature names its own class and those of one to three of its neighbours. Their members are
-pooled and grown again from random seeds by cheapest insertion; whatever lies inside a box enters it at once. The new
+Idea: a badly placed signature either moves into a neighbour's class or changes places with one of its members (see
+`swapping.py`), or it names its own class and those of one or two of its neighbours. Their members are
+pooled and grown again from random seeds by cheapest insertion; whatever lies inside a box enters it at once. New
 classes are kept if they cost less than the old ones plus a random allowance, which shrinks as the work is spent
 (simulated annealing) and is nothing in the end (descent). The allowance is drawn before the building, so that a
 hopeless attempt stops early.
 
-Cost: a round looks at the members of two to four classes. The work is counted in evaluations of a value against a box
+Cost: a round looks at the members of two or three classes. The work is counted in evaluations of a value against a box
 and limited by the caller as a function of the size, never by the clock; the random numbers are seeded.
 """
 
@@ -65,7 +66,7 @@ def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, w
     return refined if measured.total(refined, problem.rows, suppressed=0.0) < before else class_of
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, cold, seed):  # type: ignore[no-untyped-def]
     np.random.seed(seed)
     count, width = codes.shape
@@ -245,9 +246,9 @@ def _transfer(s, giver, taker, class_of, head, after, rows, persons, held, peopl
 
 
 @njit(cache=True)
-def _regrow(
+def _regrow(  # type: ignore[no-untyped-def]
     rules, codes, rows, persons, k, box, pool, n, free, allowed, waiting, adds, total, new_class, new_loss, new_rows
-):  # type: ignore[no-untyped-def]
+):
     """Grow new classes from random seeds of the pool; what cannot fill one joins where the loss rises least.
 
     What each of the pool would add is kept per QI: a signature that enters changes the box in one or two of them.

@@ -24,7 +24,7 @@ class Scales(NamedTuple):
     least: NDArray[np.int32]  # rows: giver without it; taker with it; the taker's second least
     most: NDArray[np.int32]
     values: NDArray[np.int32]
-    count: NDArray[np.int32]  # rows: giver, taker; how many members hold each value of a set
+    holders: NDArray[np.int32]  # rows: giver, taker; how many members hold each value
     tally: NDArray[np.float64]  # rows: giver, taker, trial; rows of each label
 
 
@@ -53,12 +53,12 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
     weights, places = rules.weight, rules.place
     start, parent, hi, loss = rules.start, rules.parent, rules.hi, rules.loss
     shares, penalty = rules.shares, rules.penalty
-    least, most, values, count, tally = scales.least, scales.most, scales.values, scales.count, scales.tally
+    least, most, values, holders, tally = scales.least, scales.most, scales.values, scales.holders, scales.tally
     width = len(kind)
     labels = shares.shape[1]
     members = _weigh(kind, bases, codes, shares, head[giver], after, s, -1, 0, scales)
     if members == 0:
-        _clear(kind, bases, codes, head[giver], after, s, count[0])
+        _clear(kind, bases, codes, head[giver], after, s, holders[0])
         return -1, np.inf, np.inf, 0
     members += _weigh(kind, bases, codes, shares, head[taker], after, -1, s, 1, scales)
 
@@ -84,13 +84,13 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
                     x = codes[u, j]
                     low = min(low, x)
                     high = max(high, x)
-                    if count[0, base + x] == 0:
+                    if holders[0, base + x] == 0:
                         number += 1
                     if x == low2:
                         low2 = least[2, j]
                     if x == high2:
                         high2 = most[2, j]
-                    if count[1, base + x] == 1:
+                    if holders[1, base + x] == 1:
                         number2 -= 1
                 if kind[j] == NODE:
                     v = start[j] + low
@@ -125,8 +125,8 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
         u = head[taker] if u < 0 else after[u]
         if u < 0:
             break
-    _clear(kind, bases, codes, head[giver], after, s, count[0])
-    _clear(kind, bases, codes, head[taker], after, s, count[1])
+    _clear(kind, bases, codes, head[giver], after, s, holders[0])
+    _clear(kind, bases, codes, head[taker], after, s, holders[1])
     return partner, best_giver, best_taker, 2 * members * width
 
 
@@ -134,7 +134,7 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
 def _weigh(kind, bases, codes, shares, first, after, without, extra, side, scales):  # type: ignore[no-untyped-def]
     """Put a class on its side of the scales: its members but one, and one more; how many they are."""
     width = len(kind)
-    least, most, values, count, tally = scales.least, scales.most, scales.values, scales.count, scales.tally
+    least, most, values, holders, tally = scales.least, scales.most, scales.values, scales.holders, scales.tally
     for j in range(width):
         least[side, j] = _LARGEST
         most[side, j] = -1
@@ -162,9 +162,9 @@ def _weigh(kind, bases, codes, shares, first, after, without, extra, side, scale
                 least[side, j] = min(least[side, j], x)
                 most[side, j] = max(most[side, j], x)
                 at = bases[j] + x
-                if count[side, at] == 0:
+                if holders[side, at] == 0:
                     values[side, j] += 1
-                count[side, at] += 1
+                holders[side, at] += 1
             for label in range(shares.shape[1]):
                 tally[side, label] += shares[y, label]
         y = first if y == extra else after[y]
@@ -172,13 +172,13 @@ def _weigh(kind, bases, codes, shares, first, after, without, extra, side, scale
 
 
 @njit(cache=True)
-def _clear(kind, bases, codes, first, after, s, count):  # type: ignore[no-untyped-def]
+def _clear(kind, bases, codes, first, after, s, holders):  # type: ignore[no-untyped-def]
     """Take the counts of a class, and of s, off the scales."""
     for j in range(len(kind)):
-        count[bases[j] + codes[s, j]] = 0
+        holders[bases[j] + codes[s, j]] = 0
         y = first
         while y >= 0:
-            count[bases[j] + codes[y, j]] = 0
+            holders[bases[j] + codes[y, j]] = 0
             y = after[y]
 
 

@@ -21,8 +21,9 @@ app = typer.Typer(
 )
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as JSON, too.")]
 Memory = Annotated[str, typer.Option(help="Heap of the Spark driver.")]
-METHODS = ("lattice", "kmember")
+METHODS = ("lattice", "kmember", "mst")
 EFFORTS = ("fast", "normal", "high")
+STITCHES = ("auto", "local", "graphframes")
 
 
 @app.command()
@@ -31,6 +32,7 @@ def quality(
     qi: Annotated[str, typer.Option(help="Sets of quasi-identifiers, separated by commas.")] = "QI5,QI8",
     effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
     blocks: Annotated[bool, typer.Option(help="Also over blocks of 2,000 signatures.")] = True,
+    graphframes: Annotated[bool, typer.Option(help="Also over blocks stitched by GraphFrames.")] = False,
     methods: Annotated[str, typer.Option(help="Methods, separated by commas: " + ", ".join(METHODS))] = "lattice",
     memory: Memory = "3g",
     check: Annotated[bool, typer.Option("--check", help="End with 1 if a loss is above its target.")] = False,
@@ -43,8 +45,9 @@ def quality(
     _words(effort, "--effort", EFFORTS)
     adult = load_adult()
     console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
+    ways = ("one process", *(["blocks"] if blocks else []), *(["graphframes"] if graphframes else []))
     figures = measure_quality(
-        adult, methods=names, ks=ks, qi_sets=qi_sets, effort=effort, blocks=blocks, memory=memory, tell=_tell
+        adult, methods=names, ks=ks, qi_sets=qi_sets, effort=effort, ways=ways, memory=memory, tell=_tell
     )
     for name in names:
         mine = [figure for figure in figures if figure.method == name]
@@ -64,7 +67,9 @@ def scale(
     order: Annotated[str, typer.Option(help="source | shuffled: the order of the released rows.")] = "source",
     k: Annotated[int, typer.Option(help="The k of the runs.")] = 10,
     memory: Memory = "4g",
+    method: Annotated[str, typer.Option(help=" | ".join(METHODS))] = "lattice",
     effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
+    stitch: Annotated[str, typer.Option(help=" | ".join(STITCHES))] = "auto",
     repeat: Annotated[int, typer.Option(help="How often; medians count.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the tables.")] = 1,
     table: Annotated[
@@ -75,14 +80,27 @@ def scale(
     """Seconds and memory of a whole run, beside the least that Spark itself needs on the same table."""
     _words(order, "--order", ("source", "shuffled"))
     _words(effort, "--effort", EFFORTS)
+    _words(method, "--method", METHODS)
+    _words(stitch, "--stitch", STITCHES)
     if table is not None and not table.exists():
         raise typer.BadParameter(f"there is no {table}", param_hint="--table")
-    plan = Plan(_numbers(rows, "--rows", least=k), zips, order, k, memory, max(1, repeat), seed, effort, table)
+    plan = Plan(
+        _numbers(rows, "--rows", least=k), zips, order, k, memory, max(1, repeat), seed, effort, table, method, stitch
+    )
     sizes = measure_scale(plan, _tell)
     console().print(scale_table(sizes, plan))
     counts = [size.rows for size in sizes]
     figures = {
-        "plan": {"zips": zips, "order": order, "k": k, "memory": memory, "effort": effort, "qis": plan.qis},
+        "plan": {
+            "method": method,
+            "stitch": stitch,
+            "zips": zips,
+            "order": order,
+            "k": k,
+            "memory": memory,
+            "effort": effort,
+            "qis": plan.qis,
+        },
         "sizes": [size.to_json() for size in sizes],
         "growth": {
             "floor": growth(counts, [size.floor_seconds for size in sizes]),

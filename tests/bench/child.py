@@ -20,7 +20,9 @@ def work(request: dict[str, Any]) -> None:
 
     folder = Path(request["folder"])
     begin = time.perf_counter()
-    spark = get_spark("kanon bench", extra=settings(folder, memory=request["memory"]))
+    spark = get_spark(
+        "kanon bench", extra=settings(folder, memory=request["memory"]), graphs=request.get("graphs", False)
+    )
     spark.range(1).count()  # the first job loads what every job needs
     tell({"event": "ready", "session_seconds": time.perf_counter() - begin})
     begin = time.perf_counter()

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 # `local_limit: 0` forces blocks on a table that one process could solve.
-WAYS: dict[str, dict[str, Any]] = {"one process": {}, "blocks": {"block_size": 2000, "local_limit": 0}}
+_BLOCKS = {"block_size": 2000, "local_limit": 0}
+WAYS: dict[str, dict[str, Any]] = {
+    "one process": {},
+    "blocks": {**_BLOCKS, "stitch": "local"},
+    "graphframes": {**_BLOCKS, "stitch": "graphframes"},
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Figure:
     seconds: float
     solve_cpu: float | None
     bound_cpu: float | None
+    stitch: dict[str, Any]
 
     @property
     def known(self) -> peers.Known | None:
@@ -75,7 +81,7 @@ def measure_quality(
     ks: Sequence[int],
     qi_sets: Sequence[str],
     effort: str,
-    blocks: bool,
+    ways: Sequence[str],
     memory: str,
     tell: Callable[[str], None],
 ) -> list[Figure]:
@@ -84,9 +90,8 @@ def measure_quality(
 
     with tempfile.TemporaryDirectory(prefix="kanon_bench_") as name:
         folder = Path(name)
-        spark = get_spark("kanon bench", extra=settings(folder, memory=memory))
+        spark = get_spark("kanon bench", extra=settings(folder, memory=memory), graphs="graphframes" in ways)
         try:
-            ways = [way for way in WAYS if blocks or way != "blocks"]
             tell("warm up Spark and the kernels")
             smallest = min(qi_sets, key=lambda qi_set: len(QI_SETS[qi_set]))
             for method in methods:
@@ -144,4 +149,5 @@ def measure_one(
         seconds=manifest["seconds"]["total"],
         solve_cpu=kernels.get("solve"),
         bound_cpu=kernels.get("bound"),
+        stitch=manifest["stitch"],
     )

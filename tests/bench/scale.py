@@ -35,6 +35,8 @@ class Plan:
     seed: int = 1
     effort: str = "normal"
     table: Path | None = None
+    method: str = "lattice"
+    stitch: str = "auto"
 
     @property
     def qis(self) -> tuple[str, ...]:
@@ -154,7 +156,17 @@ def in_fresh_process(request: dict[str, Any], *, plan: Plan | None = None) -> Me
         request = {**request, "folder": str(folder)}
         if plan is not None:
             source = Path(request["table"]).absolute()
-            request["job"] = job(source, folder, qis=plan.qis, k=plan.k, effort=plan.effort, order=plan.order)
+            request["job"] = job(
+                source,
+                folder,
+                qis=plan.qis,
+                k=plan.k,
+                method=plan.method,
+                effort=plan.effort,
+                order=plan.order,
+                execution={"stitch": plan.stitch},
+            )
+            request["graphs"] = plan.stitch != "local"
         asked = folder / "request.json"
         asked.write_text(json.dumps(request))
         command = [sys.executable, "-P", "-m", "bench.child", str(asked)]

@@ -76,10 +76,15 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
 
 def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
     notes = ["CPU seconds are those of one process with warm kernels; after the slash, what they may be."]
-    for one, blocks in pairwise(figures):
-        if (one.way, blocks.way) == ("one process", "blocks"):
-            apart = blocks.loss / one.loss - 1 if one.loss else 0.0
-            notes.append(f"{one.qi_set}, k = {one.k}: {blocks.blocks} blocks cost {apart:+.2%} of loss.")
+    for one, other in pairwise(figures):
+        apart = other.loss / one.loss - 1 if one.loss else 0.0
+        if (one.way, other.way) == ("one process", "blocks"):
+            notes.append(f"{one.qi_set}, k = {one.k}: {other.blocks} blocks cost {apart:+.2%} of loss.")
+        elif (one.way, other.way) == ("blocks", "graphframes"):
+            notes.append(
+                f"{one.qi_set}, k = {one.k}: stitched by GraphFrames ({other.stitch['graphframes_calls']} calls) instead of in "
+                f"one process costs {apart:+.2%} of loss."
+            )
     if not reference:
         notes.append("These are other rows than those of targets and peers: compare with care.")
     return notes
@@ -99,13 +104,14 @@ def _cpu(figure: Figure) -> tuple[str, str]:
         peers.solve_cpu_seconds(figure.method, figure.qi_set, figure.k),
         peers.bound_cpu_seconds(figure.qi_set, figure.k),
     )
-    return f"{figure.solve_cpu:.1f} / {most[0]:g}", f"{figure.bound_cpu:.1f} / {most[1]:g}"
+    solve = f"{figure.solve_cpu:.1f}" + ("" if most[0] is None else f" / {most[0]:g}")
+    return solve, f"{figure.bound_cpu:.1f} / {most[1]:g}"
 
 
 def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
     """Floor, run, ratio and growth by size, then where the time went."""
     kind = "dense" if plan.zips == 1 else f"{plan.zips} zips"
-    title = f"{kind}, {len(plan.qis)} QIs, k = {plan.k}, order: {plan.order}, heap {plan.memory}"
+    title = f"{plan.method}, {kind}, {len(plan.qis)} QIs, k = {plan.k}, order: {plan.order}, heap {plan.memory}"
     times = Table("rows", title=title, title_justify="left")
     for name in ("signatures", "floor s", "run s", "ratio", "growth: floor", "run", "GCP", "bound", "blocks"):
         times.add_column(name, justify="right", style="bold" if name == "ratio" else None)

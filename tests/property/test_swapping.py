@@ -54,7 +54,7 @@ def test_the_best_swap_is_that_of_trying_all(problem: Problem, seed: int, penalt
             if u == partner and np.isfinite(found):
                 assert total == pytest.approx(found)
         assert found == pytest.approx(least)
-        assert not scales.count.any()  # the scales are empty for the next
+        assert not scales.holders.any()  # the scales are empty for the next
 
 
 @EXAMPLES
