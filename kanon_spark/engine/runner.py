@@ -4,16 +4,16 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
-from kanon_spark.config.roles import Roles, assign_roles
+from kanon_spark.config.roles import assign_roles
 from kanon_spark.engine.classes import form_classes
 from kanon_spark.engine.evidence import make_evidence
 from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
+from kanon_spark.engine.opened import Opened
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_facts, pseudonym_specs, pseudonym_warnings
@@ -36,21 +36,19 @@ from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.methods.registry import method_for
 from kanon_spark.recoding.apply import recode, spread
-from kanon_spark.recoding.columns import published_schema, with_added
+from kanon_spark.recoding.columns import published_schema
 from kanon_spark.recoding.pseudonyms import pseudonymize
 from kanon_spark.signatures.columns import kind_of, type_of
-from kanon_spark.signatures.forms import Form, forms_of
+from kanon_spark.signatures.forms import forms_of
 from kanon_spark.signatures.ids import look_at_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.io.sinks import Publisher
-    from kanon_spark.releases.lock import TargetLock
     from kanon_spark.releases.workdir import WorkDir
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
-    from kanon_spark.signatures.ids import IdFacts
     from kanon_spark.verify.facts import Verdict
 
 
@@ -99,36 +97,6 @@ def _own_session(loaded: LoadedConfig) -> "SparkSession":
     return get_spark(f"kanon {loaded.config.name}", brief=brief, graphs=graphs)
 
 
-@dataclass
-class _Opened:
-    """What stands ready once the source is open and the target locked."""
-
-    source: "DataFrame"
-    source_facts: dict[str, object]
-    roles: Roles
-    publisher: "Publisher | UnpublishedRelease"
-    work: "WorkDir"
-    lock: "TargetLock | None"
-    ids: "dict[str, IdFacts]"  # of the identifiers that become pseudonyms
-    forms: "dict[str, Form]"  # of the quasi-identifiers
-
-    @property
-    def own_columns(self) -> list[str]:
-        """The published columns that the source has, in its order."""
-        published = {*self.roles.quasi_identifiers, *self.roles.kept, *self.roles.pseudonyms}
-        return [name for name in self.source.columns if name in published]
-
-    @property
-    def columns(self) -> list[str]:
-        """The published columns: the source's, and the numbers beside quasi-identifiers."""
-        return with_added(self.own_columns, self.forms)
-
-    @property
-    def tuple_columns(self) -> list[str]:
-        """The columns by which published rows are told apart: k must hold for all of them together."""
-        return with_added(self.roles.quasi_identifiers, self.forms)
-
-
 class _Job:
     """One run. The steps share a handful of facts; everything bulky is in Spark or on disk."""
 
@@ -148,7 +116,7 @@ class _Job:
                 opened.publisher.discard()
                 raise
 
-    def _prepare(self, table: "DataFrame | None", stack: ExitStack) -> _Opened:
+    def _prepare(self, table: "DataFrame | None", stack: ExitStack) -> Opened:
         """Open the source, look at its columns, take the lock, clear what dead runs left."""
         from kanon_spark.config.preflight import check_schema
         from kanon_spark.io.sinks import publisher_for
@@ -191,17 +159,17 @@ class _Job:
             refuse_errors(check_schema(table.schema, config))
             roles = assign_roles(config, table.columns)
             kinds = {name: kind_of(type_of(table, name), qi=name) for name in roles.quasi_identifiers}
-            opened = _Opened(table, facts, roles, publisher, work, lock, ids={}, forms=forms_of(config, kinds))
+            opened = Opened(table, facts, roles, publisher, work, lock, ids={}, forms=forms_of(config, kinds))
             publisher.check_schema(self._published_schema(opened))
             opened.ids = checked_ids(table, config)
         return opened
 
-    def _published_schema(self, opened: _Opened) -> Any:
+    def _published_schema(self, opened: Opened) -> Any:
         """The release's schema."""
         texts = {*opened.roles.quasi_identifiers, *opened.roles.pseudonyms}
         return published_schema(opened.source.schema, opened.own_columns, opened.forms, texts=texts)
 
-    def _anonymize(self, opened: _Opened) -> Release:
+    def _anonymize(self, opened: Opened) -> Release:
         from kanon_spark.signatures.aggregate import aggregate
         from kanon_spark.signatures.encoding import prepare_encoding
 
@@ -237,7 +205,7 @@ class _Job:
                 fix=f"lower k to {signatures.persons} or less, or anonymize a larger table",
             )
 
-    def _solve(self, opened: _Opened, signatures: "Signatures", encoding: "Encoding") -> Solved:
+    def _solve(self, opened: Opened, signatures: "Signatures", encoding: "Encoding") -> Solved:
         execution = self.config.execution
         codebook = encoding.codebook
         forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
@@ -286,7 +254,7 @@ class _Job:
         return {"rows": int(row["rows"]), "persons": int(row["persons"])}
 
     def _write(
-        self, opened: _Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
+        self, opened: Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
     ) -> None:
         with self.ctx.stage("write"):
             rows = encoding.with_identity(opened.source)
@@ -304,7 +272,7 @@ class _Job:
             opened.publisher.write(published)
 
     def _verify(
-        self, opened: _Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
+        self, opened: Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
     ) -> "Verdict":
         from kanon_spark.verify.release import verify_release
 
@@ -332,7 +300,7 @@ class _Job:
             verdict.require()
         return verdict
 
-    def _source_changed(self, opened: _Opened, encoding: "Encoding", signatures: "Signatures") -> bool:
+    def _source_changed(self, opened: Opened, encoding: "Encoding", signatures: "Signatures") -> bool:
         """Read the source once more: is it still what the signatures were made of?"""
         if encoding.source_hash(opened.source, opened.roles.kept) != signatures.source_hash:
             return True
@@ -340,7 +308,7 @@ class _Job:
 
     def _publish(
         self,
-        opened: _Opened,
+        opened: Opened,
         encoding: "Encoding",
         solved: Solved,
         signatures: "Signatures",

@@ -9,7 +9,7 @@ with all that then lie inside. What cannot fill a class any more joins the one w
 Idea (paper order): start anywhere, take the signature furthest from the last start as the next start, and grow by
 cheapest insertion to k persons.
 
-Cost: a few trie searches per signature (see `trie.py`); 20 to 100 microseconds per signature in all, whatever the size.
+Cost: a few trie searches per signature (see `nearest.py`).
 
 Source: greedy k-member clustering (order and leftovers of the paper); the order of classes and the boxes are our own.
 """
@@ -18,10 +18,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.boxes import CANDIDATES, grow_boxes
-from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, tabulate
+from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box, tabulate
+from kanon_spark.kernels.growing import CANDIDATES, grow_boxes, grow_nearest
+from kanon_spark.kernels.measure import Measured
+from kanon_spark.kernels.nearest import buffers, furthest, gather
 from kanon_spark.kernels.problem import Problem
-from kanon_spark.kernels.trie import Trie, buffers, furthest, gather, nearest, plant, put_back, remove, replant
+from kanon_spark.kernels.trie import Trie, plant, put_back, remove, replant
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -220,7 +222,7 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
                     continue
             size, held = grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)
         else:
-            size, held = _grow(rules, trie, codes, box, persons, k, s, grown, search)
+            size, held = grow_nearest(rules, trie, codes, box, persons, k, s, grown, search)
         loss = np.inf
         if held >= k:
             weight = 0
@@ -245,27 +247,6 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
     return classes
 
 
-@njit(cache=True)
-def _grow(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
-    """Grow the box from s by cheapest insertion; all that enters is taken from the trie."""
-    grown[0] = s
-    size = 1
-    held = persons[s]
-    remove(trie, s)
-    tabulate(rules, box, True)
-    while held < k:
-        x, _ = nearest(rules, trie, box, persons, k - held, search)
-        if x < 0:
-            break
-        enter(rules, box, codes, x)
-        tabulate(rules, box, False)
-        remove(trie, x)
-        grown[size] = x
-        size += 1
-        held += persons[x]
-    return size, held
-
-
 @njit(cache=True, nogil=True)
 def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: ignore[no-untyped-def]
     box = new_box(rules)
@@ -280,7 +261,7 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
         tabulate(rules, box, True)
         s = furthest(rules, trie, box, search)
         begin(rules, box, codes, s)
-        size, held = _grow(rules, trie, codes, box, persons, k, s, grown, search)
+        size, held = grow_nearest(rules, trie, codes, box, persons, k, s, grown, search)
         if held >= k:
             for i in range(size):
                 class_of[grown[i]] = classes

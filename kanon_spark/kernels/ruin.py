@@ -15,8 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box, price
 from kanon_spark.kernels.kmember import FREE, neighbours
-from kanon_spark.kernels.measure import EPSILON, Measured, begin, enter, loss_of, new_box, price
+from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.swapping import best_swap, new_scales
 from kanon_spark.kernels.trie import plant

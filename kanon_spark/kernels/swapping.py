@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.measure import LABEL, NODE, RANGE
+from kanon_spark.kernels.box import LABEL, NODE, RANGE
 
 _LARGEST = np.iinfo(np.int32).max
 

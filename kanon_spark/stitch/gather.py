@@ -101,6 +101,7 @@ def _regions(solver: "Solver", members: "DataFrame") -> _Regions:
     measures = [F.sum(name).alias(name) for name in ("rows", "persons")]
     measures += [F.min(f"c{j}").alias(f"least{j}") for j in range(width)]
     measures += [F.max(f"c{j}").alias(f"most{j}") for j in range(width)]
+    # One short row per component that blocks left open.
     found = coded.groupBy("region").agg(*measures).toPandas().sort_values("region")
     least = found[[f"least{j}" for j in range(width)]].to_numpy(np.int32)
     most = found[[f"most{j}" for j in range(width)]].to_numpy(np.int32)

@@ -81,10 +81,8 @@ def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
         if (one.way, other.way) == ("one process", "blocks"):
             notes.append(f"{one.qi_set}, k = {one.k}: {other.blocks} blocks cost {apart:+.2%} of loss.")
         elif (one.way, other.way) == ("blocks", "graphframes"):
-            notes.append(
-                f"{one.qi_set}, k = {one.k}: stitched by GraphFrames ({other.stitch['graphframes_calls']} calls) instead of in "
-                f"one process costs {apart:+.2%} of loss."
-            )
+            calls = other.stitch["graphframes_calls"]
+            notes.append(f"{one.qi_set}, k = {one.k}: GraphFrames ({calls} calls) for stitching: {apart:+.2%} of loss.")
     if not reference:
         notes.append("These are other rows than those of targets and peers: compare with care.")
     return notes

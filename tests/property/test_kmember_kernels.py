@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_measures import classes, measured_loss, measured_problems, qi_loss, random_measured
 
+from kanon_spark.kernels.box import begin, enter, loss_of, rise, tabulate
 from kanon_spark.kernels.kmember import FREE, attach, cheapest_first, neighbours, paper_order, reach
-from kanon_spark.kernels.measure import Measured, begin, enter, loss_of, rise, tabulate
+from kanon_spark.kernels.measure import Measured
+from kanon_spark.kernels.nearest import furthest, gather, nearest, new_search
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.ruin import ruin_and_recreate
-from kanon_spark.kernels.trie import furthest, gather, nearest, new_search, plant, put_back, remove, replant
+from kanon_spark.kernels.trie import plant, put_back, remove, replant
 
 EXAMPLES = settings(max_examples=120, deadline=None)  # the first example compiles
 EVERYTHING = np.iinfo(np.int64).max

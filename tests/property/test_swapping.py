@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_measures import measured_loss, measured_problems, qi_loss
 
-from kanon_spark.kernels.measure import Measured, begin, enter, price
+from kanon_spark.kernels.box import begin, enter, price
+from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.swapping import best_swap, new_scales
 

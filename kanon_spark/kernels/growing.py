@@ -1,4 +1,4 @@
-"""Grow a class by whole boxes, for large k.
+"""Grow a class to k persons: by cheapest insertion or, for large k, by whole boxes.
 
 Idea: adding one cheapest signature at a time is short-sighted where a class needs dozens: a slightly dearer one may
 open a box in which many others lie. So of the few hundred free signatures nearest to the seed, the one enters that adds
@@ -12,10 +12,35 @@ what a candidate can gain: most candidates are never looked at closely.
 import numpy as np
 from numba import njit
 
-from kanon_spark.kernels.measure import EPSILON, LABEL, NODE, RANGE, enter, rise, tabulate
-from kanon_spark.kernels.trie import gather, nearest, remove
+from kanon_spark.kernels.box import EPSILON, LABEL, NODE, RANGE, enter, rise, tabulate
+from kanon_spark.kernels.nearest import gather, nearest
+from kanon_spark.kernels.trie import remove
 
 CANDIDATES = 250
+
+
+@njit(cache=True)
+def grow_nearest(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
+    """Grow the box from s to k persons by cheapest insertion; all that enters stands in `grown`, off the trie."""
+    grown[0] = s
+    remove(trie, s)
+    tabulate(rules, box, True)
+    return _insert_nearest(rules, trie, codes, box, persons, k, grown, 1, persons[s], search)
+
+
+@njit(cache=True)
+def _insert_nearest(rules, trie, codes, box, persons, k, grown, size, held, search):  # type: ignore[no-untyped-def]
+    while held < k:
+        x, _ = nearest(rules, trie, box, persons, k - held, search)
+        if x < 0:
+            break
+        enter(rules, box, codes, x)
+        tabulate(rules, box, False)
+        remove(trie, x)
+        grown[size] = x
+        size += 1
+        held += persons[x]
+    return size, held
 
 
 @njit(cache=True)
@@ -109,17 +134,8 @@ def grow_boxes(rules, trie, codes, box, persons, k, s, grown, search):  # type: 
         left = keep
         enter(rules, box, codes, chosen)
         tabulate(rules, box, False)
-    while held < k:  # the candidates held too few persons
-        x, _ = nearest(rules, trie, box, persons, k - held, search)
-        if x < 0:
-            break
-        enter(rules, box, codes, x)
-        tabulate(rules, box, False)
-        remove(trie, x)
-        grown[size] = x
-        size += 1
-        held += persons[x]
-    return size, held
+    # The candidates may have held too few persons.
+    return _insert_nearest(rules, trie, codes, box, persons, k, grown, size, held, search)
 
 
 @njit(cache=True)
