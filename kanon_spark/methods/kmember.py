@@ -19,8 +19,8 @@ from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Refinement: evaluations per signature, the most for a whole table (some 10^8 a second), both for small k and growing
 # with it, since large classes take longer to settle; and the size beyond which that would be spread too thinly.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 7_000.0, "high": 500_000.0}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.2e8, "high": 1.0e10}
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 13_000.0, "high": 500_000.0}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.3e8, "high": 1.0e10}
 _K_UNIT = 30.0
 PENALTY = 0.5  # charge for a row outside its class's majority, unless the configuration names another
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
