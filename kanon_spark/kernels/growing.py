@@ -12,20 +12,59 @@ what a candidate can gain: most candidates are never looked at closely.
 import numpy as np
 from numba import njit
 
-from kanon_spark.kernels.box import EPSILON, LABEL, NODE, RANGE, enter, rise, tabulate
-from kanon_spark.kernels.nearest import gather, nearest
+from kanon_spark.kernels.box import EPSILON, LABEL, NODE, RANGE, enter, price, rise, tabulate
+from kanon_spark.kernels.nearest import fits_better, gather, nearest
 from kanon_spark.kernels.trie import remove
 
-CANDIDATES = 250
+CANDIDATES = 250  # among which boxes grow
+NEAREST = 3  # times k: among which single signatures are inserted
 
 
 @njit(cache=True)
-def grow_nearest(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
+def grow_exactly(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
     """Grow the box from s to k persons by cheapest insertion; all that enters stands in `grown`, off the trie."""
     grown[0] = s
     remove(trie, s)
     tabulate(rules, box, True)
     return _insert_nearest(rules, trie, codes, box, persons, k, grown, 1, persons[s], search)
+
+
+@njit(cache=True)
+def grow_nearest(rules, trie, codes, box, persons, k, s, grown, search):  # type: ignore[no-untyped-def]
+    """The same among the signatures nearest to s alone, which one search finds: several times faster."""
+    grown[0] = s
+    size = 1
+    held = persons[s]
+    remove(trie, s)
+    tabulate(rules, box, True)
+    gather(rules, trie, box, persons, 0, NEAREST * k, search)
+    left = search.size[0]
+    near = np.sort(search.heap[:left])  # by code, so that ties do not depend on the search
+    waiting = np.arange(left).astype(np.int32)
+    adds = np.zeros((left, codes.shape[1]))
+    total = np.zeros(left)
+    box.changed[:] = True
+    while held < k and left:
+        price(rules, box, codes, near, waiting, left, adds, total)
+        best = 0
+        for i in range(1, left):
+            more = total[waiting[i]] - total[waiting[best]]
+            if more < -EPSILON or (
+                more < EPSILON and fits_better(persons, near[waiting[i]], near[waiting[best]], k - held)
+            ):
+                best = i
+        if not np.isfinite(total[waiting[best]]):
+            break
+        x = near[waiting[best]]
+        left -= 1
+        waiting[best] = waiting[left]
+        enter(rules, box, codes, x)
+        remove(trie, x)
+        grown[size] = x
+        size += 1
+        held += persons[x]
+    tabulate(rules, box, True)
+    return _insert_nearest(rules, trie, codes, box, persons, k, grown, size, held, search)
 
 
 @njit(cache=True)

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box, tabulate
-from kanon_spark.kernels.growing import CANDIDATES, grow_boxes, grow_nearest
+from kanon_spark.kernels.growing import CANDIDATES, NEAREST, grow_boxes, grow_exactly, grow_nearest
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.nearest import buffers, furthest, gather
 from kanon_spark.kernels.problem import Problem
@@ -169,7 +169,7 @@ def _before(key, one, other):  # type: ignore[no-untyped-def]
 def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, class_of):  # type: ignore[no-untyped-def]
     count = codes.shape[0]
     box = new_box(rules)
-    search = buffers(trie, max(k, CANDIDATES) + 2 if boxes else 2)
+    search = buffers(trie, max(k, CANDIDATES) + 2 if boxes else NEAREST * k + 2)
     grown = np.empty(count, np.int32)
     classes = 0
     heap = np.empty(count, np.int32)
@@ -261,7 +261,7 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
         tabulate(rules, box, True)
         s = furthest(rules, trie, box, search)
         begin(rules, box, codes, s)
-        size, held = grow_nearest(rules, trie, codes, box, persons, k, s, grown, search)
+        size, held = grow_exactly(rules, trie, codes, box, persons, k, s, grown, search)
         if held >= k:
             for i in range(size):
                 class_of[grown[i]] = classes

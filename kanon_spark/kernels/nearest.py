@@ -110,7 +110,7 @@ def nearest(rules, trie, box, persons, room, search):  # type: ignore[no-untyped
                     break
             if total > limit:
                 continue
-            if found < 0 or total < best - EPSILON or _fits_better(persons, s, found, room):
+            if found < 0 or total < best - EPSILON or fits_better(persons, s, found, room):
                 best = total
                 found = s
                 limit = best + EPSILON
@@ -118,7 +118,8 @@ def nearest(rules, trie, box, persons, room, search):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _fits_better(persons, s, other, room):  # type: ignore[no-untyped-def]
+def fits_better(persons, s, other, room):  # type: ignore[no-untyped-def]
+    """Whether s is rather taken than an equally cheap one: the largest that fits, else the smallest, then the first."""
     fits, other_fits = persons[s] <= room, persons[other] <= room
     if fits != other_fits:
         return fits
