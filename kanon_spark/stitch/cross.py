@@ -2,7 +2,9 @@
 
 Two signatures that meet in a group at lattice node L are at most w(L) apart. So at each node the components that meet
 in a group are linked to the first of them, a star per group, and no pair is ever formed that the group does not hold.
-Workers reduce what they hold to one signature per group and component before anything travels.
+Workers reduce what they hold to one signature per group and component before anything travels. Where nearly everything
+is one component already, a group matters only if something outside that component is in it, so that workers look the
+keys of the few outside up and drop all others.
 """
 
 import heapq
@@ -57,12 +59,49 @@ class NodesByWeight:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """The signatures outside the largest component, where they are few."""
+
+    largest: int
+    codes: Ints
+
+
+class _Filter:
+    """The keys of the few at one lattice node: a bitmap that drops most others at once, then a search."""
+
+    def __init__(self, keys: Longs) -> None:
+        self._hashes = np.unique(_hashes(keys))
+        bits = max(10, len(self._hashes).bit_length() + 4)
+        self._shift = np.uint64(64 - bits)
+        self._bitmap = np.zeros(1 << bits, np.bool_)
+        self._bitmap[self._hashes >> self._shift] = True
+
+    def holds(self, keys: Longs) -> NDArray[np.bool_]:
+        """Which of these keys are among them (or, with a chance of 2^-40 or so, seem to be: that costs nothing)."""
+        hashes = _hashes(keys)
+        found: NDArray[np.bool_] = self._bitmap[hashes >> self._shift]
+        asked = hashes[found]
+        at = np.minimum(np.searchsorted(self._hashes, asked), len(self._hashes) - 1)
+        found[found] = self._hashes[at] == asked
+        return found
+
+
+def _hashes(keys: Longs) -> NDArray[np.uint64]:
+    mixed = np.zeros(len(keys), np.uint64)
+    for word in range(keys.shape[1]):
+        mixed = (mixed + keys[:, word].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed * np.uint64(0xD1B54A32D192ED03)
+
+
+@dataclass(frozen=True)
 class _Grouping:
     """Keys of signatures at some lattice nodes."""
 
     solver: "Solver"
     levels: Levels
     nodes: Sequence[tuple[int, Node]]
+    outside: Outside | None = None
 
     @property
     def words(self) -> int:
@@ -75,11 +114,21 @@ class _Grouping:
 
     def pairs(self, batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """(node, component, least signature, group): one row for each component in each group of a batch."""
+        outside = self.outside
+        filters: list[_Filter] = []
         for batch in batches:
+            if outside is not None and not filters:
+                filters = [_Filter(group_keys(outside.codes, node, self.levels, self.words)) for _, node in self.nodes]
             codes = self.solver.codes(batch)
-            component, h = batch["component"].to_numpy(np.int64), batch["h"].to_numpy(np.int64)
+            components, hashes = batch["component"].to_numpy(np.int64), batch["h"].to_numpy(np.int64)
             for number, (_, node) in enumerate(self.nodes):
+                component, h = components, hashes
                 keys = group_keys(codes, node, self.levels, self.words)
+                if outside is not None:
+                    met = filters[number].holds(keys) | (component != outside.largest)
+                    keys, component, h = keys[met], component[met], h[met]
+                    if not len(h):
+                        continue
                 order = np.lexsort((h, component, *keys.T))
                 first = np.ones(len(order), np.bool_)
                 first[1:] = (np.diff(keys[order], axis=0) != 0).any(axis=1) | (np.diff(component[order]) != 0)
@@ -125,7 +174,11 @@ def group_keys(codes: Ints, node: Node, levels: Levels, words: int) -> Longs:
 
 
 def cross_edges(
-    vertices: "DataFrame", solver: "Solver", levels: Levels, nodes: Sequence[tuple[int, Node]]
+    vertices: "DataFrame",
+    solver: "Solver",
+    levels: Levels,
+    nodes: Sequence[tuple[int, Node]],
+    outside: Outside | None = None,
 ) -> "DataFrame":
     """Candidate edges (EDGE) between components, from the groups at these lattice nodes.
 
@@ -134,8 +187,9 @@ def cross_edges(
         solver: Knows how to read the key words.
         levels: The hierarchies' levels.
         nodes: Lattice nodes with their weights.
+        outside: What is not in the largest component, where that is little: only its groups are looked at.
     """
-    grouping = _Grouping(solver, levels, nodes)
+    grouping = _Grouping(solver, levels, nodes, outside)
     columns = ["h", "component", *solver.codebook.layout.names()]
     schema = "node long, component long, h long, " + ", ".join(f"{name} long" for name in grouping.keys)
     pairs = vertices.select(*columns).mapInPandas(grouping.pairs, schema)

@@ -7,7 +7,8 @@
 3. The edges of a batch become tree edges by Kruskal in one process where they fit, else by Borůvka rounds: every
    component picks its lightest edge (ties by the edge's own ends, so that picks never close a cycle), GraphFrames gives
    the components of the picks, the edges are relabelled, reduced to the lightest between any two, and so on.
-4. Once few signatures are outside the largest component, one map-only pass finds their nearest, and the tree is whole.
+4. Once most signatures are in one component, only groups with something outside it are looked at, so that a batch can
+   have hundreds of nodes; once very few are outside, one map-only pass finds their nearest, and the tree is whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from kanon_spark.engine.cutting import cut_in_spark
 from kanon_spark.kernels.levels import Levels
 from kanon_spark.kernels.problem import Forest
 from kanon_spark.kernels.spanning import Edges, components, kruskal, spanning_tree
-from kanon_spark.stitch.cross import NodesByWeight, cross_edges, nearest_edges
+from kanon_spark.stitch.cross import NodesByWeight, Outside, cross_edges, nearest_edges
 from kanon_spark.stitch.graph import Graphs
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 EDGE_LIMIT = 5_000_000  # edges of a batch that one process may take: some 200 MB
 FIRST_KEYS = 1_000_000  # group keys that the first batch of lattice nodes makes; each next one makes twice as many …
 MOST_KEYS = 20_000_000  # … up to this
-SCAN_SIGNATURES = 1_000  # signatures outside the largest component that are scanned for directly
+OUTSIDE_SIGNATURES = 200_000  # signatures outside the largest component that are broadcast …
+OUTSIDE_KEYS = 4_000_000  # … and the keys they may have at the nodes of a batch: some 50 MB per task
+MOST_NODES = 300  # of such a batch
+SCAN_SIGNATURES = 1_000  # signatures outside the largest component that are scanned for directly …
+SCAN_PAIRS = 2_000_000_000  # … or more, up to so many pairs
 
 
 @dataclass
@@ -127,11 +132,7 @@ class _Builder:
         nodes = NodesByWeight(self.levels, start=start)
         while left > 1:
             self.tell(f"{left} components to join")
-            keys = min(MOST_KEYS, FIRST_KEYS << facts["batches"])
-            batch = nodes.take(max(len(self.levels.height), keys // max(1, count)))
-            edges = self._outside_scan(vertices, left) if facts["batches"] else None
-            if edges is None:
-                edges = cross_edges(vertices, self.solver, self.levels, batch)
+            edges = self._next_edges(vertices, nodes, facts["batches"], count=count, left=left)
             edges = self._written(edges.where("x <> y"), f"cross_{facts['batches']}")
             kept, labels = self._forest_of(edges, facts)
             found.append(kept)
@@ -212,21 +213,36 @@ class _Builder:
             whole = whole.unionByName(part)
         return whole, labels
 
-    def _outside_scan(self, vertices: "DataFrame", left: int) -> "DataFrame | None":
-        """Edges that finish the tree where few signatures are outside the largest component, else None."""
+    def _next_edges(
+        self, vertices: "DataFrame", nodes: NodesByWeight, batches: int, *, count: int, left: int
+    ) -> "DataFrame":
+        """Candidate edges of the next batch: of all groups, of those with something outside, or what ends the tree."""
         from pyspark.sql import functions as F
 
-        if left > SCAN_SIGNATURES:
-            return None
-        sizes = vertices.groupBy("component").count().toPandas().sort_values(["count", "component"])
-        if sizes["count"].iloc[:-1].sum() > SCAN_SIGNATURES:
-            return None
-        largest = int(sizes["component"].iloc[-1])
-        outside = vertices.where(F.col("component") != largest).toPandas()  # at most SCAN_SIGNATURES
+        width = len(self.levels.height)
+        largest, apart = self._largest(vertices, count) if batches and left <= OUTSIDE_SIGNATURES else (0, count)
+        if apart > OUTSIDE_SIGNATURES:
+            keys = min(MOST_KEYS, FIRST_KEYS << batches)
+            return cross_edges(vertices, self.solver, self.levels, nodes.take(max(width, keys // max(1, count))))
+        outside = vertices.where(F.col("component") != largest).toPandas()  # at most OUTSIDE_SIGNATURES
+        if apart > max(SCAN_SIGNATURES, SCAN_PAIRS // max(1, count)):
+            batch = nodes.take(max(width, min(MOST_NODES, OUTSIDE_KEYS // apart)))
+            few = Outside(largest, self.solver.codes(outside))
+            return cross_edges(vertices, self.solver, self.levels, batch, few)
         found = nearest_edges(vertices, outside, self.solver, self.levels)
         return found.groupBy(F.least("x", "y").alias("x"), F.greatest("x", "y").alias("y")).agg(
             F.min(F.struct("w", "a", "b")).alias("best")
         ).select("best.a", "best.b", "best.w", "x", "y")  # fmt: skip
+
+    @staticmethod
+    def _largest(vertices: "DataFrame", count: int) -> tuple[int, int]:
+        """The component of most signatures, and how many are outside it."""
+        from pyspark.sql import functions as F
+
+        sizes = vertices.groupBy("component").agg(F.count(F.lit(1)).alias("size"))
+        row = sizes.agg(F.max(F.struct("size", "component")).alias("top")).select("top.*").first()
+        assert row is not None
+        return int(row["component"]), count - int(row["size"])
 
     def _relabelled(self, vertices: "DataFrame", labels: "DataFrame", number: int) -> "DataFrame":
         from pyspark.sql import functions as F

@@ -80,13 +80,16 @@ def check(given: Signatures, edges: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "with_sets", "block_size", "scan"),
-    [(1, False, 60, 0), (2, True, 25, 0), (3, True, 120, 1000), (4, False, 1, 0)],
+    ("seed", "with_sets", "block_size", "outside", "scan"),
+    [(1, False, 60, 0, 0), (2, True, 25, 1000, 0), (3, True, 120, 1000, 1000), (4, False, 1, 1000, 0)],
 )
 def test_blocks_and_one_process_give_a_minimum_tree(
-    grow: Grow, seed: int, with_sets: bool, block_size: int, scan: int, monkeypatch: pytest.MonkeyPatch
+    grow: Grow, seed: int, with_sets: bool, block_size: int, outside: int, scan: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By all groups, by those with something outside the largest component, and ended by a scan."""
+    monkeypatch.setattr(tree_module, "OUTSIDE_SIGNATURES", outside)
     monkeypatch.setattr(tree_module, "SCAN_SIGNATURES", scan)
+    monkeypatch.setattr(tree_module, "SCAN_PAIRS", 0)
     given = Signatures.random(seed, size=250, k=3, with_sets=with_sets)
     edges, tree, graphs = grow(given, block_size=block_size)
     check(given, edges)
@@ -101,6 +104,7 @@ def test_boruvka_rounds_with_graphframes_give_a_minimum_tree(
     if missing_graphframes(spark):
         pytest.skip("no GraphFrames jar here")
     monkeypatch.setattr(tree_module, "SCAN_SIGNATURES", 0)
+    monkeypatch.setattr(tree_module, "SCAN_PAIRS", 0)
     given = Signatures.random(seed, size=250, k=3)
     edges, tree, graphs = grow(given, block_size=block_size, by_graphs=True)
     check(given, edges)
@@ -167,13 +171,16 @@ def test_group_keys_tell_groups_apart() -> None:
     [
         {},
         {"local_limit": 0, "block_size": 400, "stitch": "local"},
+        {"local_limit": 0, "block_size": 1000, "stitch": "graphframes"},
     ],
-    ids=["one process", "blocks of 400"],
+    ids=["one process", "blocks of 400", "blocks of 1000 and GraphFrames"],
 )
 def test_adult_through_a_whole_run(
     spark: "SparkSession", shared: Path, repo: Path, tmp_path: Path, execution: dict[str, object]
 ) -> None:
     """3,000 signatures of Adult on 8 QIs; the matrix is made from the hierarchy files alone."""
+    if execution.get("stitch") == "graphframes" and missing_graphframes(spark):
+        pytest.skip("no GraphFrames jar here")
     names = ["age", "workclass", "education", "marital-status", "occupation", "sex", "race", "native-country"]
     rows = pd.read_csv(shared / "data" / "adult.csv", dtype=str)[names]
     rows = rows[~(rows == "?").any(axis=1)].drop_duplicates().head(3000)
