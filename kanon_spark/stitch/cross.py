@@ -121,6 +121,7 @@ class _Grouping:
                 filters = [_Filter(group_keys(outside.codes, node, self.levels, self.words)) for _, node in self.nodes]
             codes = self.solver.codes(batch)
             components, hashes = batch["component"].to_numpy(np.int64), batch["h"].to_numpy(np.int64)
+            parts: list[Longs] = []  # one frame per batch: a frame costs milliseconds on its way, and nodes are many
             for number, (_, node) in enumerate(self.nodes):
                 component, h = components, hashes
                 keys = group_keys(codes, node, self.levels, self.words)
@@ -133,10 +134,11 @@ class _Grouping:
                 first = np.ones(len(order), np.bool_)
                 first[1:] = (np.diff(keys[order], axis=0) != 0).any(axis=1) | (np.diff(component[order]) != 0)
                 kept = order[first]
-                out = pd.DataFrame({"node": number, "component": component[kept], "h": h[kept]})
-                for word, name in enumerate(self.keys):
-                    out[name] = keys[kept, word]
-                yield out
+                parts.append(
+                    np.column_stack([np.full(len(kept), number), component[kept], h[kept], keys[kept]]).astype(np.int64)
+                )
+            found = np.concatenate(parts) if parts else np.zeros((0, 3 + self.words), np.int64)
+            yield pd.DataFrame(found, columns=["node", "component", "h", *self.keys])
 
     def stars(self, batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Rows sorted by group, component and h to edges from the first component of each group to the others."""

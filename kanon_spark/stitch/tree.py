@@ -39,7 +39,8 @@ OUTSIDE_SIGNATURES = 200_000  # signatures outside the largest component that ar
 OUTSIDE_KEYS = 4_000_000  # … and the keys they may have at the nodes of a batch: some 50 MB per task
 MOST_NODES = 300  # of such a batch
 SCAN_SIGNATURES = 1_000  # signatures outside the largest component that are scanned for directly …
-SCAN_PAIRS = 2_000_000_000  # … or more, up to so many pairs
+SCAN_PAIRS = 2_000_000_000  # … or more, up to so many pairs, …
+SCAN_FOUND = 1_000_000  # … as long as no more can be found: each signature has a nearest one in each component
 
 
 @dataclass
@@ -225,7 +226,8 @@ class _Builder:
             keys = min(MOST_KEYS, FIRST_KEYS << batches)
             return cross_edges(vertices, self.solver, self.levels, nodes.take(max(width, keys // max(1, count))))
         outside = vertices.where(F.col("component") != largest).toPandas()  # at most OUTSIDE_SIGNATURES
-        if apart > max(SCAN_SIGNATURES, SCAN_PAIRS // max(1, count)):
+        few_pairs = apart * count <= SCAN_PAIRS and apart * left <= SCAN_FOUND
+        if apart > SCAN_SIGNATURES and not few_pairs:
             batch = nodes.take(max(width, min(MOST_NODES, OUTSIDE_KEYS // apart)))
             few = Outside(largest, self.solver.codes(outside))
             return cross_edges(vertices, self.solver, self.levels, batch, few)
