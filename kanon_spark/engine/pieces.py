@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
 from kanon_spark.kernels.bounds import project, simple_bound
 from kanon_spark.kernels.dual import dual_bound
+from kanon_spark.kernels.kmember import reach
 from kanon_spark.kernels.levels import Levels
-from kanon_spark.kernels.measure import Measure
+from kanon_spark.kernels.measure import Measure, Measured
 from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import LocalMethod, Piece, Solution
@@ -128,12 +129,17 @@ class Solver:
         """Lower bound of each signature's loss per row, and which bound it is.
 
         A QI without a hierarchy publishes tight ranges or sets, which cost less than any node of its search tree: it
-        counts nothing in a bound, and without any other QI there is none. Whatever leaves the frame costs at least
-        `cap`.
+        counts nothing in these bounds. Without any other QI a whole table has a weak one: what a signature costs
+        together with the nearest ones that fill its class. Whatever leaves the frame costs at least `cap`.
         """
-        counted = np.array([column.publish == "node" for column in self.codebook.columns])
-        if not counted.any() or kind == "none" or not len(frame):
+        if kind == "none" or not len(frame):
             return np.zeros(len(frame)), "none"
+        counted = np.array([column.publish == "node" for column in self.codebook.columns])
+        if not counted.any():
+            if np.isfinite(cap):
+                return np.zeros(len(frame)), "none"
+            whole = self.problem(frame)
+            return np.minimum(reach(whole, Measured.of(whole)), self.suppressed), "neighbours"
         problem, index = project(self.problem(frame), counted)
         if kind == "dual":
             found = dual_bound(problem, ceiling=self.suppressed)

@@ -83,10 +83,16 @@ class Size:
         """The last run's."""
         return dict(self.runs[-1].found["manifest"])
 
+    @property
+    def per_million(self) -> float:
+        """Seconds of the run for a million signatures."""
+        return self.run_seconds / max(1, self.manifest["signatures"]) * 1e6
+
     def to_json(self) -> dict[str, Any]:
         """All figures."""
         return {
             "rows": self.rows,
+            "seconds_per_million_signatures": self.per_million,
             "floor_seconds": self.floor_seconds,
             "run_seconds": self.run_seconds,
             "ratio": self.ratio,

@@ -111,7 +111,18 @@ def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
     kind = "dense" if plan.zips == 1 else f"{plan.zips} zips"
     title = f"{plan.method}, {kind}, {len(plan.qis)} QIs, k = {plan.k}, order: {plan.order}, heap {plan.memory}"
     times = Table("rows", title=title, title_justify="left")
-    for name in ("signatures", "floor s", "run s", "ratio", "growth: floor", "run", "GCP", "bound", "blocks"):
+    for name in (
+        "signatures",
+        "floor s",
+        "run s",
+        "ratio",
+        "growth: floor",
+        "run",
+        "s per M signatures",
+        "GCP",
+        "bound",
+        "blocks",
+    ):
         times.add_column(name, justify="right", style="bold" if name == "ratio" else None)
     use = Table("rows", "what", title="Processes (Spark's start apart from s and CPU s)", title_justify="left")
     for name in ("start s", "s", "CPU s", "peak memory"):
@@ -129,6 +140,7 @@ def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
             f"{size.ratio:.2f}",
             _exponent(by_floor),
             _exponent(by_run),
+            f"{size.per_million:.0f}",
             f"{metrics['gcp']:.4f}",
             f"{metrics['gcp_bound']:.4f}",
             f"{manifest['blocks']:,}",

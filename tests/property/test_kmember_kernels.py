@@ -116,6 +116,21 @@ def test_reach_is_where_neighbours_hold_k_persons(problem: Problem) -> None:
             assert found[s] == pytest.approx(wanted + own)
 
 
+@EXAMPLES
+@given(measured_problems(largest=20, forbid_root=True), st.integers(0, 10**6))
+def test_no_class_costs_less_than_its_members_reach(problem: Problem, seed: int) -> None:
+    """What makes `reach` a lower bound: a class of k persons or more, whichever it is, costs that to every member."""
+    found = reach(problem, Measured.of(problem))
+    order = np.random.default_rng(seed).permutation(problem.size).tolist()
+    while order:
+        members = [order.pop()]
+        while order and problem.persons[members].sum() < problem.k:
+            members.append(order.pop())
+        if problem.persons[members].sum() >= problem.k:
+            per_row = measured_loss(problem, members) / problem.rows[members].sum()
+            assert (found[members] <= per_row + 1e-9).all()
+
+
 def assert_sound(problem: Problem, class_of: np.ndarray) -> None:
     """Every class holds k persons and may be published; only what fits nowhere is free."""
     for members in classes(class_of):
