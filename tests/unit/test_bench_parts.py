@@ -14,7 +14,7 @@ import pytest
 from bench import adult, places, scale, show, usage
 from bench.__main__ import app
 from bench.judge import Judgement
-from bench.peers import KNOWN
+from bench.peers import KNOWN, known
 from bench.quality import Figure
 from bench.scale import Measured, Plan, Size, growth
 from rich.console import Console
@@ -33,7 +33,8 @@ def _figure(
 ) -> Figure:
     judged = Judgement(100, 0, 5, k, loss, loss, 1, 1.0)
     alone = 1.0 if way == "one process" else None
-    return Figure("lattice", qi_set, k, way, effort, judged, loss, 0.05, "dual", 1, 2.0, alone, alone)
+    stitch = {"graphframes_calls": 7 if way == "graphframes" else 0}
+    return Figure("lattice", qi_set, k, way, effort, judged, loss, 0.05, "dual", 1, 2.0, alone, alone, stitch)
 
 
 def _size(rows: int, floor: float, run: float) -> Size:
@@ -136,16 +137,23 @@ def test_growth_is_the_exponent_between_sizes() -> None:
 
 def test_targets_follow_the_effort() -> None:
     target = KNOWN["QI8", 10].target_normal
+    assert target is not None
     assert _figure(target).reached
     assert _figure(target + 0.00004).reached  # targets have four digits
     assert _figure(target + 0.0001).reached is False
     assert _figure(target, effort="high").reached is False
     assert _figure(1.0, effort="fast").reached is None
     assert _figure(1.0, k=7).reached is None
+    told = known("mst", "QI5", 10)
+    assert told is not None and told.target("normal") == 0.0440
+    silent = known("mst", "QI8", 10)
+    assert silent is not None and silent.target("normal") is None
 
 
 def test_the_tables_tell_what_is_above_target_and_what_blocks_cost() -> None:
-    shown = _text(show.quality_table([_figure(0.0769), _figure(0.0800, way="blocks")], reference=False))
+    ways = [_figure(0.0769), _figure(0.0800, way="blocks"), _figure(0.0808, way="graphframes")]
+    shown = _text(show.quality_table(ways, reference=False))
+    assert "GraphFrames (7 calls) for stitching: +1.00%" in shown
     assert "ok" in shown
     assert "above target" in shown
     assert "+4.03%" in shown
