@@ -129,14 +129,15 @@ class Solver:
         """Lower bound of each signature's loss per row, and which bound it is.
 
         A QI without a hierarchy publishes tight ranges or sets, which cost less than any node of its search tree: it
-        counts nothing in these bounds. Without any other QI a whole table has a weak one: what a signature costs
-        together with the nearest ones that fill its class. Whatever leaves the frame costs at least `cap`.
+        counts nothing in these bounds. Without any other QI a whole table of finite values has a weak one: what a
+        signature costs together with the nearest ones that fill its class. Whatever leaves the frame costs at least
+        `cap`.
         """
         if kind == "none" or not len(frame):
             return np.zeros(len(frame)), "none"
         counted = np.array([column.publish == "node" for column in self.codebook.columns])
         if not counted.any():
-            if np.isfinite(cap):
+            if np.isfinite(cap) or not self.measure.finite:
                 return np.zeros(len(frame)), "none"
             whole = self.problem(frame)
             return np.minimum(reach(whole, Measured.of(whole)), self.suppressed), "neighbours"

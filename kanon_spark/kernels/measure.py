@@ -64,6 +64,16 @@ class Measure:
         """Whether every QI has a hierarchy."""
         return all(kind == "node" for kind in self.kinds)
 
+    @property
+    def finite(self) -> bool:
+        """Whether ranges cost here what they cost when published: an infinite value is only placed far outside."""
+        ranges = [
+            np.delete(self.positions[j], self.nulls[j]) if self.nulls[j] >= 0 else self.positions[j]
+            for j, kind in enumerate(self.kinds)
+            if kind == "range"
+        ]
+        return all(np.isfinite(position).all() for position in ranges)
+
     def crossing(self, forest: "Forest") -> Floats:
         """Per node of the forest: the least loss of a class with members under two different children of it.
 

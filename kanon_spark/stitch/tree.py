@@ -36,7 +36,7 @@ EDGE_LIMIT = 5_000_000  # edges of a batch that one process may take: some 200 M
 FIRST_KEYS = 1_000_000  # group keys that the first batch of lattice nodes makes; each next one makes twice as many …
 MOST_KEYS = 20_000_000  # … up to this
 OUTSIDE_SIGNATURES = 200_000  # signatures outside the largest component that are broadcast …
-OUTSIDE_KEYS = 4_000_000  # … and the keys they may have at the nodes of a batch: some 50 MB per task
+OUTSIDE_KEYS = 4_000_000  # … and the keys they may have at the nodes of a batch: some 150 MB per task
 MOST_NODES = 300  # of such a batch
 SCAN_SIGNATURES = 1_000  # signatures outside the largest component that are scanned for directly …
 SCAN_PAIRS = 2_000_000_000  # … or more, up to so many pairs, …
@@ -221,8 +221,10 @@ class _Builder:
         from pyspark.sql import functions as F
 
         width = len(self.levels.height)
-        largest, apart = self._largest(vertices, count) if batches and left <= OUTSIDE_SIGNATURES else (0, count)
-        if apart > OUTSIDE_SIGNATURES:
+        # Before the first batch nothing is large, and with so many components too much is outside.
+        known = batches > 0 and left <= OUTSIDE_SIGNATURES
+        largest, apart = self._largest(vertices, count) if known else (None, count)
+        if largest is None or apart > OUTSIDE_SIGNATURES:
             keys = min(MOST_KEYS, FIRST_KEYS << batches)
             return cross_edges(vertices, self.solver, self.levels, nodes.take(max(width, keys // max(1, count))))
         outside = vertices.where(F.col("component") != largest).toPandas()  # at most OUTSIDE_SIGNATURES

@@ -149,3 +149,12 @@ def test_a_label_of_many_values_is_refused(spark: "SparkSession", tmp_path: Path
     world = World(spark, tmp_path)
     with pytest.raises(RequestError, match="more than 64 different values"):
         world.run(world.job(QIS, sink=None, method={"name": "kmember", "label": "id"}), people(spark))
+
+
+def test_infinite_values_have_no_bound_by_distances(spark: "SparkSession", tmp_path: Path) -> None:
+    """Published, `[0, Infinity]` costs 1, however far away the kernels place it."""
+    table = spark.createDataFrame([(0.0, "a"), (1.0, "a"), (float("inf"), "a")], "x double, y string")
+    world = World(spark, tmp_path)
+    release = world.run(world.job(["x", "y"], k=3, sink=None, method={"name": "kmember"}), table)
+    assert release.metrics["gcp"] == pytest.approx(0.5)
+    assert (release.metrics["gcp_bound"], release.metrics["bound_kind"]) == (None, "none")
