@@ -63,7 +63,8 @@ def grow_nearest(rules, trie, codes, box, persons, k, s, grown, search):  # type
         grown[size] = x
         size += 1
         held += persons[x]
-    tabulate(rules, box, True)
+    if held < k:
+        tabulate(rules, box, True)
     return _insert_nearest(rules, trie, codes, box, persons, k, grown, size, held, search)
 
 

@@ -1,8 +1,8 @@
 """`kmember`: greedy k-member clustering, the default where no quasi-identifier has a hierarchy.
 
 It measures what is published: tight ranges and sets for QIs without a hierarchy, nodes for the others. See
-`kernels/kmember.py` for the greedy and `kernels/ruin.py` for the refinement; this file only decides how much of each is
-done.
+`kernels/kmember.py` for the greedy and `kernels/annealing.py` for the refinement; this file only decides how much of
+each is done.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.kmember import attach, cheapest_first, paper_order
 from kanon_spark.kernels.measure import Measured
-from kanon_spark.kernels.ruin import ruin_and_recreate
 from kanon_spark.methods.base import Effort, Piece, Solution
 
 # Refinement: evaluations per signature, the most for a whole table (some 10^8 a second), both for small k and growing
@@ -68,10 +68,10 @@ class KMember:
         return self.order == "cheapest" and whole_size <= _MOST_SIGNATURES[self.effort]
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Ruin and recreate, with work in proportion to the piece."""
+        """Swap and rebuild, with work in proportion to the piece."""
         problem = piece.problem
         size = 1.0 + problem.k / _K_UNIT
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort]) * size
         work = whole_work * problem.size / max(1, piece.whole_size)
         measured = Measured.of(problem, penalty=self.penalty)
-        return ruin_and_recreate(problem, measured, class_of, work=work, seed=piece.seed)
+        return anneal(problem, measured, class_of, work=work, seed=piece.seed)

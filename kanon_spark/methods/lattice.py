@@ -1,7 +1,7 @@
 """`lattice`: close the cheapest group first, over all groups of the lattice; then polish, swap and steal.
 
 Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea, `kernels/polish.py` and
-`kernels/ruin.py` for the refinement; this file only decides how much of each is done.
+`kernels/annealing.py` for the refinement; this file only decides how much of each is done.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.lattice import (
     TIE_ORDERS,
@@ -20,7 +21,6 @@ from kanon_spark.kernels.lattice import (
 )
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.polish import polish
-from kanon_spark.kernels.ruin import ruin_and_recreate
 from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Piece, Solution
 
@@ -70,7 +70,7 @@ class Lattice:
         heat, seed = _HEAT[self.effort], piece.seed
         class_of = polish(piece.problem, class_of, target=bound, work=_POLISH * work, seed=seed, heat=heat)
         measured = Measured.of(piece.problem)
-        class_of = ruin_and_recreate(piece.problem, measured, class_of, work=_SWAP * work, seed=seed)
+        class_of = anneal(piece.problem, measured, class_of, work=_SWAP * work, seed=seed)
         stolen = steal(piece.problem, class_of, upto=1.0)
         # Stealing goes by nodes; ranges and sets are published tight, and may have been better off before.
         rows, suppressed = piece.problem.rows, piece.suppressed

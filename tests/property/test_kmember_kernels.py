@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_measures import classes, measured_loss, measured_problems, qi_loss, random_measured
 
+from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.box import begin, enter, loss_of, rise, tabulate
 from kanon_spark.kernels.kmember import FREE, attach, cheapest_first, neighbours, paper_order, reach
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.nearest import furthest, gather, nearest, new_search
 from kanon_spark.kernels.problem import Problem
-from kanon_spark.kernels.ruin import ruin_and_recreate
 from kanon_spark.kernels.trie import plant, put_back, remove, replant
 
 EXAMPLES = settings(max_examples=120, deadline=None)  # the first example compiles
@@ -193,14 +193,14 @@ def test_the_last_join_where_the_loss_rises_least(problem: Problem) -> None:
 def test_refinement_never_makes_it_worse(problem: Problem, seed: int, penalty: float) -> None:
     measured = Measured.of(problem, penalty=penalty)
     class_of = attach(problem, measured, cheapest_first(problem, measured))
-    refined = ruin_and_recreate(problem, measured, class_of, work=20_000.0, seed=seed)
+    refined = anneal(problem, measured, class_of, work=20_000.0, seed=seed)
     assert_sound(problem, refined)
     assert ((refined == FREE) == (class_of == FREE)).all()
     before = sum(measured_loss(problem, members, penalty=penalty) for members in classes(class_of))
     after = sum(measured_loss(problem, members, penalty=penalty) for members in classes(refined))
     assert after <= before + 1e-9
     assert after == pytest.approx(measured.total(refined, problem.rows, suppressed=0.0))
-    again = ruin_and_recreate(problem, measured, class_of, work=20_000.0, seed=seed)
+    again = anneal(problem, measured, class_of, work=20_000.0, seed=seed)
     assert (again == refined).all()
 
 
@@ -275,7 +275,7 @@ def test_labels_keep_classes_pure() -> None:
     def outside(penalty: float) -> int:
         measured = Measured.of(problem, penalty=penalty)
         class_of = attach(problem, measured, cheapest_first(problem, measured))
-        class_of = ruin_and_recreate(problem, measured, class_of, work=200_000.0, seed=1)
+        class_of = anneal(problem, measured, class_of, work=200_000.0, seed=1)
         tallies = np.array([labels[members].sum(axis=0) for members in classes(class_of)])
         return int((tallies.sum(axis=1) - tallies.max(axis=1)).sum())
 

@@ -31,7 +31,7 @@ _SWAPS = 0.75  # share of the work that goes into swaps
 _MOST_CLASSES = 3  # that are ruined together
 
 
-def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int) -> Ints:
+def anneal(problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int) -> Ints:
     """Improve the classes with a fixed amount of work; none falls under k, what is FREE stays so, the loss never rises.
 
     Args:
@@ -50,7 +50,7 @@ def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, w
     near = np.full((problem.size, NEIGHBOURS), -1, np.int32)
     near[placed] = neighbours(measured, plant(measured, placed), placed, problem.persons, NEIGHBOURS)
     mean = before / max(1, int(problem.rows[placed].sum()))
-    refined: Ints = _anneal(
+    refined: Ints = _refine(
         measured.rules,
         measured.codes,
         problem.rows,
@@ -68,7 +68,7 @@ def ruin_and_recreate(problem: Problem, measured: Measured, class_of: Ints, *, w
 
 
 @njit(cache=True, nogil=True)
-def _anneal(rules, codes, rows, persons, k, class_of, placed, near, work, hot, cold, seed):  # type: ignore[no-untyped-def]
+def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, hot, cold, seed):  # type: ignore[no-untyped-def]
     np.random.seed(seed)
     count, width = codes.shape
     most = 0
