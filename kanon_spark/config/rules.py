@@ -12,12 +12,18 @@ def rule_problems(config: Config) -> list[Problem]:
     return [*_roles(config), *_unit(config), *_partitions(config), *_label(config), *_places(config), *_options(config)]
 
 
-# Methods that each option of `method` belongs to (options of methods that are not there yet are refused anyway).
+# Methods that each option of `method` belongs to.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "cut": ("mst",),
     "order": ("kmember",),
     "label": ("kmember",),
     "penalty": ("kmember",),
+    "leftover": ("sbca", "kactus", "prgain"),
+    "target": ("kactus",),
+    "dimension": ("kactus",),
+    "numeric": ("kactus",),
+    "criterion": ("kactus",),
+    "beam": ("prgain",),
 }
 
 
@@ -71,6 +77,10 @@ def _label(config: Config) -> Iterator[Problem]:
         yield Problem("method.penalty", "a penalty needs the column of the class label: method.label")
     if spec.label in config.columns.quasi_identifiers:
         yield Problem("method.label", "a quasi-identifier is generalized; the class label must be another column")
+    if spec.target in config.columns.quasi_identifiers:
+        yield Problem("method.target", "a quasi-identifier is generalized; the target must be another column")
+    if config.resolved_method == "kactus" and spec.target is None:
+        yield Problem("method.target", "kactus needs the column that classifiers are to predict")
 
 
 def _places(config: Config) -> Iterator[Problem]:

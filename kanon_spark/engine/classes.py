@@ -11,6 +11,7 @@ from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, Way, sol
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import RequestError
 from kanon_spark.kernels.spanning import Edges
+from kanon_spark.methods.base import FullDomainMethod, TopDownMethod
 from kanon_spark.methods.mst import Mst
 from kanon_spark.stitch.graph import Graphs
 from kanon_spark.stitch.tree import Tree, tree_across_blocks, tree_in_one_process
@@ -60,6 +61,23 @@ def form_classes(
             ctx, solver, signatures, path=folder("recoding"), bound=execution.bound, tree=edges
         )
         solved.stitch["graphframes_calls"] = graphs.calls
+    elif isinstance(method, FullDomainMethod):
+        from kanon_spark.engine.full_domain import solve_full_domain
+
+        solved = solve_full_domain(ctx, solver, method, signatures, count=count, folder=folder, bound=execution.bound)
+    elif isinstance(method, TopDownMethod):
+        from kanon_spark.engine.top_down import solve_top_down
+
+        solved = solve_top_down(
+            ctx,
+            solver,
+            method,
+            signatures,
+            count=count,
+            block_size=way.block_size,
+            folder=folder,
+            bound=execution.bound,
+        )
     else:
         solved = solve_over_blocks(
             ctx, solver, signatures, count=count, way=way, folder=folder, graphs=graphs, bound=execution.bound

@@ -94,6 +94,7 @@ def make_manifest(
         },
         "metrics": dict(metrics),
         "stitch": solved.stitch,
+        "trace": [dict(step) for step in solved.trace],
         "tree": None if solved.tree is None else dict(solved.tree.facts),
         "checks": [{"name": c.name, "passed": c.passed, "detail": c.detail} for c in verdict.checks],
         "content_hash": verdict.content_hash,

@@ -17,8 +17,9 @@ from kanon_spark.kernels.kmember import reach
 from kanon_spark.kernels.levels import Levels
 from kanon_spark.kernels.measure import Measure, Measured
 from kanon_spark.kernels.problem import Forest, Problem
+from kanon_spark.kernels.regions import Path
 from kanon_spark.kernels.spanning import Edges
-from kanon_spark.methods.base import LocalMethod, Piece, Solution
+from kanon_spark.methods.base import LocalMethod, Piece, Solution, Trace
 from kanon_spark.recoding.publish import publish
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.labels import label_name
@@ -113,15 +114,36 @@ class Solver:
         turn: int = 0,
         block: int = 0,
         tree: Edges | None = None,
+        path: Path = (),
     ) -> pd.DataFrame:
         """Recoding entries of one piece; `open` marks the signatures that no class below the stop has taken.
 
         A `tree`, where given, numbers the signatures in the order of their codes.
         """
+        return self._entries_and_solution(frame, stop=stop, turn=turn, block=block, tree=tree, path=path)[0]
+
+    def solve_whole(self, frame: pd.DataFrame, *, tree: Edges | None = None) -> tuple[pd.DataFrame, Trace]:
+        """Recoding entries of a whole table, and what the method tells of its way."""
+        entries, solution = self._entries_and_solution(frame, tree=tree)
+        return entries, solution.trace
+
+    def _entries_and_solution(
+        self,
+        frame: pd.DataFrame,
+        *,
+        stop: float = np.inf,
+        turn: int = 0,
+        block: int = 0,
+        tree: Edges | None = None,
+        path: Path = (),
+    ) -> tuple[pd.DataFrame, Solution]:
         frame = self.in_order(frame)
         problem = self.problem(frame)
-        piece = Piece(problem, stop, self.whole_size, self.suppressed, self.seed + block, self.levels, tree)
-        return self.entries(frame, problem, self.method.solve(piece), turn=turn, block=block)
+        trees = tuple(column.tree for column in self.codebook.columns)
+        seed = self.seed + block
+        piece = Piece(problem, stop, self.whole_size, self.suppressed, seed, self.levels, tree, path, trees)
+        solution = self.method.solve(piece)
+        return self.entries(frame, problem, solution, turn=turn, block=block), solution
 
     def bound(
         self, frame: pd.DataFrame, *, kind: str = "simple", cap: float = np.inf
@@ -151,7 +173,7 @@ class Solver:
         self, frame: pd.DataFrame, problem: Problem, solution: Solution, *, turn: int = 0, block: int = 0
     ) -> pd.DataFrame:
         """The frame with class, published nodes and labels, and bound."""
-        published = publish(problem, solution.class_of, self.codebook)
+        published = publish(problem, solution.class_of, self.codebook, solution.nodes)
         first = ((turn << _ROUND_BITS) | block) << _CLASS_BITS
         out = frame[[*self.codebook.layout.names(), *self.counts]].copy()
         open_ = solution.class_of < 0

@@ -210,12 +210,13 @@ class _Job:
         codebook = encoding.codebook
         forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
         table, labels = signatures.table, 0
-        if self.config.method.label is not None:
+        label = self.config.method.label or self.config.method.target
+        if label is not None:
             from kanon_spark.signatures.labels import with_labels
 
             with self.ctx.stage("signatures"):
                 path = opened.work.path("labels")
-                table, labels = with_labels(table, opened.source, encoding, self.config.method.label, path=path)
+                table, labels = with_labels(table, opened.source, encoding, label, path=path)
         solver = Solver(
             codebook,
             forest,

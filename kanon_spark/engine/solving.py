@@ -20,6 +20,7 @@ from kanon_spark.engine.refining import refine_across_blocks
 from kanon_spark.engine.reopen import reopen_for_the_rest
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.kernels.spanning import Edges
+from kanon_spark.methods.base import Trace
 from kanon_spark.stitch.gather import gather
 from kanon_spark.stitch.graph import Graphs
 from kanon_spark.stitch.tree import Tree
@@ -48,6 +49,7 @@ class Solved:
     stitch: dict[str, Any] = field(default_factory=lambda: {"way": "one process", "rounds": 0, "graphframes_calls": 0})
     tree: Tree | None = None
     cpu: dict[str, float] | None = None  # CPU seconds of the kernels, where one process did the work
+    trace: Trace = ()
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,13 @@ def solve_in_one_process(
         with ctx.stage("solve"):
             frame = solver.in_order(signatures.toPandas())
             bounding = pool.submit(_timed, solver.bound, frame, kind="dual" if bound == "auto" else bound)
-            entries, solve_seconds = _timed(solver.solve, frame, tree=tree)
+            (entries, trace), solve_seconds = _timed(solver.solve_whole, frame, tree=tree)
         with ctx.stage("bound"):
             (entries["bound"], kind), bound_seconds = bounding.result()
     with ctx.stage("recode"):
         _write(ctx, solver, entries, path)
-    return Solved(ctx.spark.read.parquet(path), kind, cpu={"solve": solve_seconds, "bound": bound_seconds})
+    cpu = {"solve": solve_seconds, "bound": bound_seconds}
+    return Solved(ctx.spark.read.parquet(path), kind, cpu=cpu, trace=trace)
 
 
 def _timed(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
@@ -198,7 +201,7 @@ class _Rounds:
             if not len(rest):
                 return
             entries = self.solver.solve(rest, turn=self.turn)
-            if entries["open"].any():
+            if entries["open"].any() and self.solver.method.leftover == "join":
                 entries, self.closed = reopen_for_the_rest(self.solver, entries, self.closed, turn=self.turn + 1)
             path = self.folder("solved_rest")
             _write(self.ctx, self.solver, entries, path)

@@ -20,6 +20,8 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+OWN = -1  # in the nodes that a method chooses to publish: what the class's own values give
+
 
 @dataclass(frozen=True)
 class Forest:

@@ -15,7 +15,7 @@ from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.kmember import attach, cheapest_first, paper_order
 from kanon_spark.kernels.measure import Measured
-from kanon_spark.methods.base import Effort, Piece, Solution
+from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 
 # Refinement: evaluations per signature, the most for a whole table (some 10^8 a second), both for small k and growing
 # with it, since large classes take longer to settle; and the size beyond which that would be spread too thinly.
@@ -41,6 +41,7 @@ class KMember:
     penalty: float = 0.0
     name: str = "kmember"
     tight: bool = True
+    leftover: Leftover = "join"
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""

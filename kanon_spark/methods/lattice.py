@@ -22,7 +22,7 @@ from kanon_spark.kernels.lattice import (
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.stealing import steal
-from kanon_spark.methods.base import Effort, Piece, Solution
+from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 
 # Refinement: steps of work per signature, the most for a whole table (some 10^8 a second), and the table size beyond
 # which that would be spread too thinly to be worth its time.
@@ -42,6 +42,7 @@ class Lattice:
     effort: Effort = "normal"
     name: str = "lattice"
     tight: bool = False
+    leftover: Leftover = "join"
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""

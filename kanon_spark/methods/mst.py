@@ -16,7 +16,7 @@ from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.lattice import attach_rest, loss_of_each
 from kanon_spark.kernels.merging import cut_longest, grow_balanced, merge_by_loss, split_along_trees
 from kanon_spark.kernels.spanning import spanning_tree
-from kanon_spark.methods.base import Effort, Piece, Solution
+from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 from kanon_spark.methods.lattice import Lattice
 
 Cut = Literal["loss", "balanced", "paper"]
@@ -30,6 +30,7 @@ class Mst:
     cut: Cut = "loss"
     name: str = "mst"
     tight: bool = False
+    leftover: Leftover = "join"
 
     @property
     def by_tree(self) -> bool:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.bounds import bounds_of
 from kanon_spark.kernels.lattice import class_table
-from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.problem import OWN, Problem
 from kanon_spark.recoding.grid import widen
 from kanon_spark.signatures.codebook import Codebook, QiColumn
 
-SUPPRESSED = "*"
 _NEEDS_QUOTES = re.compile(r'[,{}"\[\]]|^\s|\s$|^$')
 
 
@@ -39,8 +38,17 @@ class Published:
     numbers: dict[str, NDArray[np.float64]]
 
 
-def publish(problem: Problem, class_of: NDArray[np.int32], codebook: Codebook) -> Published:
-    """Generalize every class to its lowest common ancestors; a signature without a class publishes `*` everywhere."""
+def publish(
+    problem: Problem, class_of: NDArray[np.int32], codebook: Codebook, chosen_nodes: NDArray[np.int32] | None = None
+) -> Published:
+    """Generalize every class to its lowest common ancestors; a signature without a class publishes `*` everywhere.
+
+    Args:
+        problem: The signatures.
+        class_of: Class of each; -1 for none.
+        codebook: The QIs.
+        chosen_nodes: What the method wants published instead (see `Solution.nodes`).
+    """
     forest = problem.forest
     open_ = class_of < 0
     roots = np.array([column.tree.root for column in codebook.columns], dtype=np.int32)
@@ -48,6 +56,12 @@ def publish(problem: Problem, class_of: NDArray[np.int32], codebook: Codebook) -
     nodes[open_] = roots
     table, _, _ = class_table(problem, class_of)
     of_class = forest.original[table]
+    silenced = np.zeros(of_class.shape, dtype=bool)  # cells of ranges and sets that the method suppresses
+    if chosen_nodes is not None and len(table):
+        chosen_here = np.full_like(of_class, OWN)
+        chosen_here[class_of[~open_]] = chosen_nodes[~open_]  # the same for all members of a class
+        silenced = chosen_here == roots
+        of_class = np.where(chosen_here == OWN, of_class, chosen_here)
     if len(table):
         nodes[~open_] = of_class[class_of[~open_]]
     labels: dict[int, NDArray[np.object_]] = {}
@@ -62,8 +76,9 @@ def publish(problem: Problem, class_of: NDArray[np.int32], codebook: Codebook) -
             numbers |= _by_signature(found, index, class_of)
             continue
         label, loss = _own_values(column, codes, class_of, len(table))
-        chosen = np.where(open_, 0, class_of)
         star = _star(column)
+        label[silenced[:, index]], loss[silenced[:, index]] = star, 1.0
+        chosen = np.where(open_, 0, class_of)
         labels[index] = np.where(open_, star, label[chosen] if len(label) else star).astype(object)
         losses[index] = np.where(open_, 1.0, loss[chosen] if len(loss) else 1.0)
         labels[index][~open_] = label[class_of[~open_]]
@@ -73,8 +88,8 @@ def publish(problem: Problem, class_of: NDArray[np.int32], codebook: Codebook) -
 
 
 def _star(column: QiColumn) -> str:
-    """What a suppressed cell holds: `*`, or an array of that."""
-    return member_text([SUPPRESSED]) if column.form.members else SUPPRESSED
+    """What a suppressed cell holds: `*` (or what the method's form says), or an array of that."""
+    return member_text([column.form.suppressed]) if column.form.members else column.form.suppressed
 
 
 def _own_values(
@@ -141,9 +156,10 @@ def _of_ranges(
     class_of: NDArray[np.int32],
 ) -> dict[str, NDArray[np.float64]]:
     """The numbers of each class that publishes a range: its ends as they are published, or the mean of its rows."""
+    silent = {column.form.suppressed, None}
     if "mean" in column.form.numbers:
-        return {"mean": _means(column, codes, rows, class_of, len(labels))}
-    silent = {SUPPRESSED, None}
+        means = _means(column, codes, rows, class_of, len(labels))
+        return {"mean": np.where([label in silent for label in labels], np.nan, means)}
     ends = np.array([(np.nan, np.nan) if label in silent else bounds_of(label) for label in labels]).reshape(-1, 2)
     return {"lo": ends[:, 0], "hi": ends[:, 1]}
 

@@ -308,7 +308,7 @@ def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, ba
         columns = []
         for index, (name, spec) in enumerate(specs.items()):
             kind = kind_of(types[name], qi=name)
-            form = form_of(spec, kind, config.output)
+            form = form_of(spec, kind, config)
             if index in static:
                 columns.append(static_column(name, spec, kind, static[index], form))
             elif dictionaries is not None:

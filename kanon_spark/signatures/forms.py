@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.models import Config, OutputSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import Config, PrefixSpec, QiSpec
 
 if TYPE_CHECKING:
     from kanon_spark.hierarchy.tree import Kind
@@ -19,6 +19,10 @@ _ORDERED = _NUMERIC | {"date", "timestamp"}
 _NUMBERS: dict[str, tuple[str, ...]] = {"label": (), "bounds": ("lo", "hi"), "mean": ("mean",)}
 
 
+SUPPRESSED = "*"
+_SUPPRESSED_BY = {"kactus": "?"}  # methods whose papers write a suppressed cell in a way of their own
+
+
 @dataclass(frozen=True)
 class Form:
     """How one quasi-identifier is published, beyond its label.
@@ -27,11 +31,13 @@ class Form:
         grid: Its ranges end on round steps (`output.ranges: grid`).
         members: It publishes arrays of values instead of set labels (`output.sets: array`).
         numbers: The number columns behind it: `lo` and `hi`, or `mean` (`output.numeric`).
+        suppressed: What a suppressed cell reads.
     """
 
     grid: bool = False
     members: bool = False
     numbers: tuple[str, ...] = ()
+    suppressed: str = SUPPRESSED
 
     def added(self, name: str) -> list[str]:
         """Names of the columns that stand behind the QI's own.
@@ -45,21 +51,22 @@ class Form:
 AS_LABELS = Form()  # what is published where nothing else is asked for
 
 
-def form_of(spec: QiSpec, kind: "Kind", output: OutputSpec) -> Form:
+def form_of(spec: QiSpec, kind: "Kind", config: Config) -> Form:
     """The form of a quasi-identifier of this kind.
 
     Numbers under a prefix hierarchy are codes, of which neither bounds nor a mean say anything.
     """
-    own = spec.hierarchy is None
+    own, output = spec.hierarchy is None, config.output
     numeric = kind in _NUMERIC and not isinstance(spec.hierarchy, PrefixSpec)
     return Form(
         grid=own and kind in _ORDERED and output.ranges == "grid",
         members=own and kind not in _ORDERED and output.sets == "array",
         numbers=_NUMBERS[output.numeric] if numeric else (),
+        suppressed=_SUPPRESSED_BY.get(config.resolved_method, SUPPRESSED),
     )
 
 
 def forms_of(config: Config, kinds: "Mapping[str, Kind]") -> dict[str, Form]:
     """The form of each quasi-identifier whose kind is known."""
     specs = config.columns.quasi_identifiers
-    return {name: form_of(spec, kinds[name], config.output) for name, spec in specs.items() if name in kinds}
+    return {name: form_of(spec, kinds[name], config) for name, spec in specs.items() if name in kinds}
