@@ -97,15 +97,15 @@ def test_blocks_and_one_process_give_a_minimum_tree(
     assert graphs.calls == 0
 
 
-@pytest.mark.parametrize(("seed", "block_size"), [(6, 20)])
+@pytest.mark.parametrize(("seed", "with_sets", "block_size"), [(6, True, 20), (8, False, 90)])
 def test_boruvka_rounds_with_graphframes_give_a_minimum_tree(
-    grow: Grow, spark: "SparkSession", seed: int, block_size: int, monkeypatch: pytest.MonkeyPatch
+    grow: Grow, spark: "SparkSession", seed: int, with_sets: bool, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing_graphframes(spark):
         pytest.skip("no GraphFrames jar here")
     monkeypatch.setattr(tree_module, "SCAN_SIGNATURES", 0)
     monkeypatch.setattr(tree_module, "SCAN_PAIRS", 0)
-    given = Signatures.random(seed, size=250, k=3)
+    given = Signatures.random(seed, size=250, k=3, with_sets=with_sets)
     edges, tree, graphs = grow(given, block_size=block_size, by_graphs=True)
     check(given, edges)
     assert graphs.calls == tree.facts["rounds"] > 0
