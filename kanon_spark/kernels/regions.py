@@ -5,14 +5,21 @@ counts alone: how many persons and rows (and rows of each class label) carry eac
 the same choice can be made from counts of one process's arrays (`grow_here`) and from counts that a cluster has made
 (`grow`, level by level), and both ways cut alike.
 
-Cost: a region's marginals take one pass over its signatures per QI; all regions of a depth together one pass over the
-table.
+Both marginals and cuts are sparse: they speak of the values that a region holds, never of the whole domain, since
+small regions are many and a domain may have a million values. A cut divides the order of a QI's codes at thresholds;
+that is enough for all cuts there are: a node's children, a single value and null (the last code) are all stretches of
+that order.
+
+Cost: a region's marginals take one look at each code of its signatures, and sorting the distinct ones; all regions of
+a depth together one pass over the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.problem import Problem
@@ -20,7 +27,6 @@ from kanon_spark.kernels.problem import Problem
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
-ABSENT = -1  # side of a value that the region does not hold
 # The cuts on the way to a region: the QI of each, and whether it divided stretches of the QI's order (a threshold)
 # instead of telling values or groups of values apart.
 Path = tuple[tuple[int, bool], ...]
@@ -28,59 +34,85 @@ Path = tuple[tuple[int, bool], ...]
 
 @dataclass(frozen=True)
 class Marginals:
-    """What a region holds, by the values of each QI (compact codes).
+    """What a region holds, by the values of each QI: one entry for each value (compact code) that it holds.
+
+    All arrays have one element per entry. The entries of QI j are `start[j]` … `start[j+1]-1`, in the order of codes.
 
     Attributes:
-        signatures: How many signatures.
-        persons: Per QI, persons by code.
-        rows: Per QI, rows by code; a value is present where it has rows (or counts elsewhere and weighs no person).
-        labels: Per QI, rows by code and class label; empty where the method knows no label.
+        start: Where the entries of each QI begin; one more than there are QIs.
+        codes: The values.
+        signatures: Signatures that carry the value.
+        persons: Persons; may be 0, where all of them count elsewhere.
+        rows: Rows.
+        labels: Rows of each class label, entries by labels; no columns where the method knows no label.
     """
 
-    signatures: int
-    persons: tuple[Longs, ...]
-    rows: tuple[Longs, ...]
-    labels: tuple[Longs, ...] = ()
+    start: Longs
+    codes: Ints
+    signatures: Longs
+    persons: Longs
+    rows: Longs
+    labels: Longs
 
-    @property
+    def entries(self, qi: int) -> slice:
+        """The entries of a QI, to slice any of the arrays by."""
+        return slice(int(self.start[qi]), int(self.start[qi + 1]))
+
+    def present(self, qi: int) -> Ints:
+        """The codes of a QI that the region holds, in their order."""
+        return self.codes[self.entries(qi)]
+
+    @cached_property
+    def all_signatures(self) -> int:
+        """Signatures of the region."""
+        return int(self.signatures[self.entries(0)].sum())
+
+    @cached_property
     def all_persons(self) -> int:
         """Persons of the region."""
-        return int(self.persons[0].sum())
+        return int(self.persons[self.entries(0)].sum())
 
-    @property
+    @cached_property
     def all_rows(self) -> int:
         """Rows of the region."""
-        return int(self.rows[0].sum())
-
-    def present(self, qi: int) -> Longs:
-        """The codes of a QI that the region holds, in their order."""
-        return np.flatnonzero(self.rows[qi])
+        return int(self.rows[self.entries(0)].sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cut:
-    """One cut of a region.
+    """One cut of a region; every child must hold something of it.
 
     Attributes:
         qi: The QI that is divided.
-        side: Child of each compact code, numbered from 0 on; ABSENT for codes that the region does not hold.
+        bounds: The least code of each child but the first: child c holds the codes from bounds[c-1] to below bounds[c].
+            To give each value a child of its own: `marginals.present(qi)[1:]`.
         ordered: Whether the children are stretches of the QI's order, divided by thresholds.
     """
 
     qi: int
-    side: Ints
+    bounds: Ints
     ordered: bool
 
     @property
     def children(self) -> int:
         """How many children there are."""
-        return int(self.side.max()) + 1
+        return len(self.bounds) + 1
+
+    def side(self, codes: Ints) -> Longs:
+        """The child that holds each of these codes of the QI."""
+        return np.searchsorted(self.bounds, codes, side="right")
+
+    def sums(self, marginals: Marginals, values: Longs) -> Longs:
+        """Sums of entries (persons, rows, …; one value per entry, or a row of them) over each child."""
+        held = marginals.entries(self.qi)
+        first = np.searchsorted(marginals.codes[held], self.bounds)
+        return np.add.reduceat(values[held], np.concatenate([[0], first]), axis=0)
 
 
 Choose = Callable[[Marginals, Path], Cut | None]
 
 
-@dataclass
+@dataclass(slots=True)
 class Region:
     """A node of the tree of cuts; without a cut it is a leaf, and may be cut further by whoever holds its rows."""
 
@@ -95,7 +127,7 @@ class Region:
 
 @dataclass
 class Regions:
-    """The tree of cuts; region 0 is the whole table."""
+    """The tree of cuts; region 0 is the whole table. Parents have smaller numbers than their children."""
 
     nodes: list[Region] = field(default_factory=lambda: [Region()])
 
@@ -104,16 +136,26 @@ class Regions:
 
     @property
     def leaves(self) -> list[int]:
-        """The regions that are not cut."""
-        return [index for index, node in enumerate(self.nodes) if node.cut is None]
+        """The regions that are not cut, in the order of the cuts: what was divided last stands together."""
+        found: list[int] = []
+        todo = [0]
+        while todo:
+            region = todo.pop()
+            node = self.nodes[region]
+            if node.cut is None:
+                found.append(region)
+            todo.extend(reversed(node.children))
+        return found
 
-    def divide(self, region: int, cut: Cut) -> tuple[int, ...]:
-        """Cut a region; the numbers of its children, in the order of the cut's sides."""
+    def divide(self, region: int, cut: Cut, marginals: Marginals) -> tuple[int, ...]:
+        """Cut a region that holds these marginals; the numbers of its children, in the order of the cut's sides."""
         node = self.nodes[region]
         first = len(self.nodes)
         path = (*node.path, (cut.qi, cut.ordered))
-        self.nodes.extend(Region(parent=region, path=path) for _ in range(cut.children))
-        node.cut, node.children = cut, tuple(range(first, first + cut.children))
+        sizes = zip(cut.sums(marginals, marginals.signatures), cut.sums(marginals, marginals.persons), strict=True)
+        for signatures, persons in sizes:
+            self.nodes.append(Region(region, path=path, signatures=int(signatures), persons=int(persons)))
+        node.cut, node.children = cut, tuple(range(first, len(self.nodes)))
         return node.children
 
     def assign(self, codes: Ints) -> Ints:
@@ -126,84 +168,113 @@ class Regions:
             if node.cut is None:
                 out[members] = region
                 continue
-            side = node.cut.side[codes[members, node.cut.qi]]
+            side = node.cut.side(codes[members, node.cut.qi])
             for child in np.unique(side):
                 todo.append((node.children[child], members[side == child]))
         return out
 
 
+class Counter:
+    """Counts the marginals of any signatures of a problem; it keeps its tables from one count to the next."""
+
+    def __init__(self, problem: Problem) -> None:
+        leaves = problem.forest.leaves.astype(np.int64)
+        none = np.zeros((problem.size, 0), np.int64)
+        self._base = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
+        self._codes = np.ascontiguousarray(problem.codes)
+        self._persons, self._rows = problem.persons, problem.rows
+        self._labels = none if problem.labels is None else np.ascontiguousarray(problem.labels)
+        # One line per value of any QI: signatures, persons, rows, and the rows of each label. All 0 between counts.
+        self._table = np.zeros((int(self._base[-1]), 3 + self._labels.shape[1]), np.int64)
+
+    def count(self, members: Longs) -> Marginals:
+        """Marginals of the named signatures."""
+        start, codes, tally = _count(
+            self._base, self._codes, self._persons, self._rows, self._labels, members, self._table
+        )
+        return Marginals(start, codes, tally[:, 0], tally[:, 1], tally[:, 2], tally[:, 3:])
+
+
+@njit(cache=True)
+def _count(base, codes, persons, rows, labels, members, table):  # type: ignore[no-untyped-def]
+    width = len(base) - 1
+    touched = np.empty(min(len(table), len(members) * width), np.int64)
+    entries = 0
+    for s in members:
+        for j in range(width):
+            line = base[j] + codes[s, j]
+            if table[line, 0] == 0:
+                touched[entries] = line
+                entries += 1
+            table[line, 0] += 1
+            table[line, 1] += persons[s]
+            table[line, 2] += rows[s]
+            for c in range(labels.shape[1]):
+                table[line, 3 + c] += labels[s, c]
+    lines = np.sort(touched[:entries])  # by QI, then by code
+    start = np.searchsorted(lines, base)
+    found = np.empty(entries, np.int32)
+    tally = np.empty((entries, table.shape[1]), np.int64)
+    for j in range(width):
+        for i in range(start[j], start[j + 1]):
+            found[i] = lines[i] - base[j]
+            tally[i] = table[lines[i]]
+            table[lines[i]] = 0
+    return start, found, tally
+
+
 def count_marginals(problem: Problem, members: Longs | None = None) -> Marginals:
     """Marginals of some signatures of a problem (all of them, if none are named)."""
-    codes = problem.codes if members is None else problem.codes[members]
-    persons = problem.persons if members is None else problem.persons[members]
-    rows = problem.rows if members is None else problem.rows[members]
-    labels = problem.labels if members is None or problem.labels is None else problem.labels[members]
-    leaves = [int(count) for count in problem.forest.leaves]
-    return Marginals(
-        signatures=codes.shape[0],
-        persons=tuple(_sums(codes[:, j], persons, leaves[j]) for j in range(len(leaves))),
-        rows=tuple(_sums(codes[:, j], rows, leaves[j]) for j in range(len(leaves))),
-        labels=()
-        if labels is None
-        else tuple(
-            np.stack([_sums(codes[:, j], labels[:, c], leaves[j]) for c in range(labels.shape[1])], axis=1)
-            for j in range(len(leaves))
-        ),
-    )
-
-
-def _sums(codes: Ints, weights: Longs, leaves: int) -> Longs:
-    # Sums of whole numbers below 2^53 are exact in doubles.
-    return np.bincount(codes, weights=weights, minlength=leaves).astype(np.int64)
+    return Counter(problem).count(np.arange(problem.size) if members is None else members)
 
 
 def grow(
     count: Callable[[Regions, Sequence[int]], Mapping[int, Marginals]],
     choose: Choose,
     *,
-    small: Callable[[Marginals], bool],
+    signatures: int,
+    block_size: int,
 ) -> Regions:
     """Cut level by level from counts that somebody else makes.
 
     Args:
         count: Marginals of the named leaves of the tree so far.
         choose: The method's choice; None leaves the region whole.
-        small: Whether a region is left to whoever can hold its signatures.
+        signatures: How many there are in all.
+        block_size: Regions of at most so many are left to whoever can hold their signatures; they are not counted.
     """
-    regions = Regions()
-    todo: list[int] = [0]
+    regions = Regions([Region(signatures=signatures)])
+    todo = [0] if signatures > block_size else []
     while todo:
         found = count(regions, todo)
         deeper: list[int] = []
         for region in todo:
             node, marginals = regions[region], found[region]
-            node.signatures, node.persons = marginals.signatures, marginals.all_persons
-            if small(marginals):
-                continue
+            node.persons = marginals.all_persons
             cut = choose(marginals, node.path)
             if cut is None:
                 node.final = True
             else:
-                deeper.extend(regions.divide(region, cut))
-        todo = deeper
+                deeper.extend(regions.divide(region, cut, marginals))
+        todo = [region for region in deeper if regions[region].signatures > block_size]
     return regions
 
 
 def grow_here(problem: Problem, choose: Choose, *, path: Path = ()) -> tuple[Regions, Ints]:
     """Cut to the end in one process, below a region that was reached by `path`; the leaf of each signature."""
-    regions = Regions([Region(path=path)])
+    regions = Regions([Region(path=path, signatures=problem.size, persons=int(problem.persons.sum()))])
+    counter = Counter(problem)
     leaf_of = np.zeros(problem.size, np.int32)
     todo = [(0, np.arange(problem.size, dtype=np.int64))]
     while todo:
         region, members = todo.pop()
-        node, marginals = regions[region], count_marginals(problem, members)
-        node.signatures, node.persons = marginals.signatures, marginals.all_persons
+        node, marginals = regions[region], counter.count(members)
         cut = choose(marginals, node.path)
         if cut is None:
             node.final = True
             leaf_of[members] = region
             continue
-        side = cut.side[problem.codes[members, cut.qi]]
-        for number, child in enumerate(regions.divide(region, cut)):
+        side = cut.side(problem.codes[members, cut.qi])
+        for number, child in enumerate(regions.divide(region, cut, marginals)):
             todo.append((child, members[side == number]))
     return regions, leaf_of
