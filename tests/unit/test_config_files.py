@@ -18,7 +18,7 @@ FILES = sorted(CONF.rglob("*.yaml"))
 
 
 def test_there_are_examples() -> None:
-    assert {"demo.yaml", "adult.yaml", "minimal.yaml"} <= {path.name for path in FILES}
+    assert {"demo.yaml", "minimal.yaml", "lattice.yaml"} <= {path.name for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -91,3 +91,10 @@ def test_the_readme_documents_every_key() -> None:
     code = " ".join(text.split("`")[1::2])
     missing = sorted({key for key in _keys(Config) if key not in code})
     assert missing == []
+
+
+def test_every_method_has_an_example_of_its_own() -> None:
+    from kanon_spark.config.models import MethodName
+
+    shown = {path.stem: load_config(path).config.resolved_method for path in (CONF / "methods").glob("*.yaml")}
+    assert shown == {name: name for name in get_args(MethodName) if name != "auto"}
