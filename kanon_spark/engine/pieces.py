@@ -94,7 +94,7 @@ class Solver:
     @property
     def unbounded(self) -> frozenset[int]:
         """QIs to cut last: a cut through a QI without a hierarchy gives the bound away, if there is one."""
-        return frozenset(range(len(self.codebook.columns))) - self._counted if self._counted else frozenset()
+        return frozenset(range(len(self.codebook.columns))) - self.counted if self.counted else frozenset()
 
     @cached_property
     def levels(self) -> Levels:
@@ -229,7 +229,7 @@ class Solver:
             piece = frame[block_of == block].reset_index(drop=True)
             crossing = cuts.blocks[block].crossing
             if "bound" not in piece and not exact:
-                piece["bound"], _ = self.bound(piece, cap=cuts.crossing_of(int(block), self._counted))
+                piece["bound"], _ = self.bound(piece, cap=cuts.crossing_of(int(block), self.counted))
             if self.method.tight and not exact:
                 parts.append(piece)
                 continue
@@ -270,7 +270,7 @@ class Solver:
         return cut_blocks(self.cut_forest, signatures=len(codes), block_size=block_size, count=count).assign(codes)
 
     @property
-    def _counted(self) -> frozenset[int]:
+    def counted(self) -> frozenset[int]:
         """QIs whose loss counts in a bound."""
         return frozenset(i for i, column in enumerate(self.codebook.columns) if column.publish == "node")
 
