@@ -123,7 +123,8 @@ def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
     }
     path = next((f"{place}.{name}" for place, known in places.items() if name in known), None)
     if path is None:
-        path = "privacy.unit" if name == config.privacy.unit else "method.label"
+        others = {config.privacy.unit: "privacy.unit", config.method.target: "method.target"}
+        path = others.get(name, "method.label")
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return Finding(
         "error",

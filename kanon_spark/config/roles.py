@@ -43,7 +43,12 @@ def assign_roles(config: Config, columns: Sequence[str]) -> Roles:
     pseudonyms = {name for name, spec in named.identifiers.items() if spec.pseudonym is not None}
     dropped = {*hidden, *(others if named.other == "drop" else ())} - pseudonyms
     wanted = dict.fromkeys(
-        [*named.identifiers, *named.quasi_identifiers, *named.sensitive, *filter(None, [unit, config.method.label])]
+        [
+            *named.identifiers,
+            *named.quasi_identifiers,
+            *named.sensitive,
+            *filter(None, [unit, config.method.label, config.method.target]),
+        ]
     )
     return Roles(
         quasi_identifiers=tuple(named.quasi_identifiers),

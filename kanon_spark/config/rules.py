@@ -81,6 +81,9 @@ def _label(config: Config) -> Iterator[Problem]:
         yield Problem("method.target", "a quasi-identifier is generalized; the target must be another column")
     if config.resolved_method == "kactus" and spec.target is None:
         yield Problem("method.target", "kactus needs the column that classifiers are to predict")
+    if spec.numeric == "mean" and config.output.numeric != "label":
+        message = "with method.numeric: mean a label is a mean, beside which no other number may stand; set it to label"
+        yield Problem("output.numeric", message)
 
 
 def _places(config: Config) -> Iterator[Problem]:

@@ -182,7 +182,7 @@ def _labels(entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None
     found: dict[str, str | None] = {}
     for index, column in enumerate(codebook.columns):
         label = column.tree.labels[int(nodes[index])] if column.publish == "node" else entry[f"label_{index}"]
-        found[column.name] = "*" if entry["class_id"] < 0 else _plain(label)
+        found[column.name] = column.form.suppressed if entry["class_id"] < 0 else _plain(label)
     return found
 
 

@@ -210,13 +210,15 @@ class _Job:
         codebook = encoding.codebook
         forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
         table, labels = signatures.table, 0
-        label = self.config.method.label or self.config.method.target
+        target = self.config.method.target
+        label = self.config.method.label or target
         if label is not None:
             from kanon_spark.signatures.labels import with_labels
 
             with self.ctx.stage("signatures"):
                 path = opened.work.path("labels")
-                table, labels = with_labels(table, opened.source, encoding, label, path=path)
+                where = "method.label" if target is None else "method.target"
+                table, labels = with_labels(table, opened.source, encoding, label, path=path, where=where)
         solver = Solver(
             codebook,
             forest,

@@ -75,7 +75,7 @@ def publish(
             found = _of_nodes(column, of_class[:, index], codes, problem.rows, class_of)
             numbers |= _by_signature(found, index, class_of)
             continue
-        label, loss = _own_values(column, codes, class_of, len(table))
+        label, loss = _own_values(column, codes, problem.rows, class_of, len(table))
         star = _star(column)
         label[silenced[:, index]], loss[silenced[:, index]] = star, 1.0
         chosen = np.where(open_, 0, class_of)
@@ -93,13 +93,13 @@ def _star(column: QiColumn) -> str:
 
 
 def _own_values(
-    column: QiColumn, codes: NDArray[np.int32], class_of: NDArray[np.int32], classes: int
+    column: QiColumn, codes: NDArray[np.int32], rows: NDArray[np.int64], class_of: NDArray[np.int32], classes: int
 ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
     """Label and loss of each class from the values it really holds."""
     label = np.full(classes, _star(column), dtype=object)
     loss = np.ones(classes)
     placed = class_of >= 0
-    pairs = np.unique(np.stack([class_of[placed], codes[placed]], axis=1), axis=0)
+    pairs, pair_of = np.unique(np.stack([class_of[placed], codes[placed]], axis=1), axis=0, return_inverse=True)
     if not len(pairs):
         return label, loss
     starts = np.flatnonzero(np.append(True, np.diff(pairs[:, 0]) != 0))
@@ -107,6 +107,7 @@ def _own_values(
     null = column.tree.null_leaf
     domain = column.tree.leaves - (null >= 0)
     span = column.span
+    weights = np.bincount(pair_of.ravel(), weights=rows[placed]).astype(np.int64) if column.form.mean else rows
     for begin, end in zip(starts, ends, strict=True):
         group = int(pairs[begin, 0])
         held = pairs[begin:end, 1]
@@ -122,11 +123,30 @@ def _own_values(
                 least, largest, width = widen(least, largest, column.kind)
             label[group] = f"[{least}, {largest}]"
             loss[group] = min(1.0, width / span) if span > 0 else 0.0
+            if column.form.mean:
+                label[group] = mean_label(column, held, weights[begin:end])
+                loss[group] = 1.0 if label[group] == column.form.suppressed else loss[group]
         else:
             values = [str(column.texts[int(code)]) for code in held]
             label[group] = member_text(values) if column.form.members else set_label(values)
             loss[group] = len(held) / domain
     return label, loss
+
+
+def mean_label(column: QiColumn, codes: NDArray[np.int32], rows: NDArray[np.int64]) -> str:
+    """The mean of a class in one QI as it is published in place of the range; a suppressed cell where it has none.
+
+    Args:
+        column: The QI.
+        codes: The values that the class holds, each once, so that the mean does not hang on how they are spread over
+            signatures.
+        rows: Rows of each.
+    """
+    try:
+        total = math.fsum(rows * column.positions[codes])
+    except (OverflowError, ValueError):  # beyond doubles, or infinities of both signs
+        return column.form.suppressed
+    return repr(float(total / int(rows.sum())) + 0.0)
 
 
 def _one_value(column: QiColumn, code: int) -> str | None:

@@ -31,12 +31,14 @@ class Form:
         grid: Its ranges end on round steps (`output.ranges: grid`).
         members: It publishes arrays of values instead of set labels (`output.sets: array`).
         numbers: The number columns behind it: `lo` and `hi`, or `mean` (`output.numeric`).
+        mean: Its ranges are replaced by the mean of the class's rows (`numeric: mean` of the method kactus).
         suppressed: What a suppressed cell reads.
     """
 
     grid: bool = False
     members: bool = False
     numbers: tuple[str, ...] = ()
+    mean: bool = False
     suppressed: str = SUPPRESSED
 
     def added(self, name: str) -> list[str]:
@@ -54,14 +56,17 @@ AS_LABELS = Form()  # what is published where nothing else is asked for
 def form_of(spec: QiSpec, kind: "Kind", config: Config) -> Form:
     """The form of a quasi-identifier of this kind.
 
-    Numbers under a prefix hierarchy are codes, of which neither bounds nor a mean say anything.
+    Numbers under a prefix hierarchy are codes, of which neither bounds nor a mean say anything. Dates have no mean:
+    their ranges stay.
     """
     own, output = spec.hierarchy is None, config.output
     numeric = kind in _NUMERIC and not isinstance(spec.hierarchy, PrefixSpec)
+    mean = own and numeric and config.resolved_method == "kactus" and config.method.numeric == "mean"
     return Form(
-        grid=own and kind in _ORDERED and output.ranges == "grid",
+        grid=own and kind in _ORDERED and output.ranges == "grid" and not mean,
         members=own and kind not in _ORDERED and output.sets == "array",
         numbers=_NUMBERS[output.numeric] if numeric else (),
+        mean=mean,
         suppressed=_SUPPRESSED_BY.get(config.resolved_method, SUPPRESSED),
     )
 

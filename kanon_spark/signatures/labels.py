@@ -23,7 +23,13 @@ def label_name(number: int) -> str:
 
 
 def with_labels(
-    signatures: "DataFrame", source: "DataFrame", encoding: "Encoding", label: str, *, path: str
+    signatures: "DataFrame",
+    source: "DataFrame",
+    encoding: "Encoding",
+    label: str,
+    *,
+    path: str,
+    where: str = "method.label",
 ) -> "tuple[DataFrame, int]":
     """The signatures with a column of rows per label (null is a label, too), and how many labels there are.
 
@@ -41,7 +47,7 @@ def with_labels(
     if count > MOST_LABELS:
         raise RequestError(
             f"the label column '{label}' has more than {MOST_LABELS} different values",
-            where="method.label",
+            where=where,
             fix="name a column with few values, such as a class to be predicted",
         )
     number = (F.row_number().over(Window.orderBy("label")) - 1).alias("number")

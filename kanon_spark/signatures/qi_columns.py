@@ -1,5 +1,6 @@
 """One QI of the configuration as an encoded column: which values its leaves are, and which tree stands over them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpe
 from kanon_spark.errors import InternalError
 from kanon_spark.hierarchy.bounds import built_bounds, file_bounds
 from kanon_spark.hierarchy.build import StaticHierarchy, build_tree, load_static
-from kanon_spark.hierarchy.tree import ORDERED, Domain, Kind
+from kanon_spark.hierarchy.tree import ORDERED, Domain, Kind, Tree
 from kanon_spark.signatures.codebook import Publish, QiColumn
 from kanon_spark.signatures.columns import kind_of
-from kanon_spark.signatures.forms import AS_LABELS, Form
+from kanon_spark.signatures.forms import AS_LABELS, SUPPRESSED, Form
 from kanon_spark.signatures.representatives import representative
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarch
         name=name,
         kind=kind,
         weight=spec.weight,
-        tree=hierarchy.tree,
+        tree=_with_mark(hierarchy.tree, form),
         publish="node",
         texts=hierarchy.texts,
         positions=hierarchy.positions,
@@ -76,7 +77,7 @@ def built_column(name: str, spec: QiSpec, domain: Domain, form: Form = AS_LABELS
         name=name,
         kind=domain.kind,
         weight=spec.weight,
-        tree=tree,
+        tree=_with_mark(tree, form),
         publish="node" if hierarchy is not None else own,
         texts=tree.labels[: tree.leaves],
         positions=np.append(domain.positions, [np.nan] * (tree.leaves - len(domain.texts))),
@@ -84,6 +85,17 @@ def built_column(name: str, spec: QiSpec, domain: Domain, form: Form = AS_LABELS
         form=form,
         bounds=built_bounds(tree) if hierarchy is not None and "lo" in form.numbers else None,
     )
+
+
+def _with_mark(tree: Tree, form: Form) -> Tree:
+    """A tree whose root, whatever a file calls it, reads as a suppressed cell does, where that is not `*`."""
+    if form.suppressed == SUPPRESSED:
+        return tree
+    labels = list(tree.labels)
+    labels[tree.root] = form.suppressed
+    if tree.unknown_leaf >= 0:
+        labels[tree.unknown_leaf] = form.suppressed
+    return replace(tree, labels=tuple(labels))
 
 
 def reach(column: QiColumn, present: NDArray[np.bool_]) -> float:

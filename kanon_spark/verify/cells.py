@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kanon_spark.errors import InternalError
 from kanon_spark.verify.facts import Evidence, QiFacts
 from kanon_spark.verify.groups import tuple_columns
+from kanon_spark.verify.means import MeanJudge
 from kanon_spark.verify.pairs import node_pairs
 from kanon_spark.verify.published import label_table, leaf_texts
 from kanon_spark.verify.truth import Judge, Text, judge_for
@@ -36,7 +37,7 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
     values = _leaf_values(evidence, list(known))
     untrue: dict[str, int] = {}
     for index, qi in enumerate(evidence.qis):
-        judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path, members=qi.form.members)
+        judge = _judge(qi)
         if index in known:
             cells = ((values[index](leaf), label) for leaf, label in known[index])
             wrong = judge.untrue(cells, generalized=qi.derived)
@@ -47,6 +48,13 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
         if wrong:
             untrue[qi.name] = wrong
     return untrue
+
+
+def _judge(qi: QiFacts) -> Judge:
+    form = qi.form
+    if form.mean:
+        return MeanJudge(form.suppressed)
+    return judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path, members=form.members, suppressed=form.suppressed)
 
 
 def _known_pairs(evidence: Evidence, published: "DataFrame", *, entries: int) -> dict[int, list[tuple[int, Text]]]:

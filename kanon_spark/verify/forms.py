@@ -11,8 +11,9 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kanon_spark.verify.facts import SUPPRESSED, Check, Evidence, QiFacts
+from kanon_spark.verify.facts import Check, Evidence, QiFacts
 from kanon_spark.verify.groups import tuple_columns
+from kanon_spark.verify.means import is_near
 from kanon_spark.verify.published import leaf_texts
 from kanon_spark.verify.steps import on_grid
 from kanon_spark.verify.truth import Judge, judge_for
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 DRIVER_LABELS = 200_000  # distinct labels that the driver judges itself
-# Means are sums of doubles in another order than the recoding's; beyond this share of the values they are others.
-_ROUNDING = 1e-9
 
 Wrong = dict[str, int]
 
@@ -120,7 +119,8 @@ class _FormJudge:
         self._kind = qi.kind
         # A label of a file may be read as an interval that is wider than the file's values; one of ours says it all.
         self._wider = qi.csv_path is not None
-        self._judge: Judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path)
+        self._suppressed = qi.form.suppressed
+        self._judge: Judge = judge_for(qi.spec, kind=qi.kind, csv_path=qi.csv_path, suppressed=qi.form.suppressed)
 
     def on_grid(self, label: str | None) -> bool:
         """True if the ends of a range are on the grid, or the label is no range."""
@@ -130,7 +130,7 @@ class _FormJudge:
         """True if the bounds are those of the label."""
         if not self._bounds:
             return True
-        span = None if label is None or label == SUPPRESSED else self._judge.extent(label)
+        span = None if label is None or label == self._suppressed else self._judge.extent(label)
         if span is None:
             return low is None and high is None
         return self._end(span.low, low, -1) and self._end(span.high, high, 1)
@@ -160,7 +160,7 @@ def _wrong_means(evidence: Evidence, published: "DataFrame", indexes: list[int])
         frame = frame.join(F.broadcast(table), code == F.col(f"code{index}"), "left")
         label, mean = F.col(tuple_columns(len(evidence.qis))[index]), _tuple_column(evidence, f"mean_{index}")
         root = evidence.node_layout.unpack_column(index, "out") == F.lit(len(qi.node_labels) - 1)
-        silent = label.isNull() | (label == SUPPRESSED) | (root if qi.publish == "node" else F.lit(False))
+        silent = label.isNull() | (label == qi.form.suppressed) | (root if qi.publish == "node" else F.lit(False))
         value = F.col(f"value{index}")
         measures += [
             F.max(silent).alias(f"silent{index}"),
@@ -181,11 +181,7 @@ def _mean_holds(index: int) -> "Column":
 
     least, largest, expected = (F.col(f"{name}{index}") for name in ("least", "largest", "is"))
     without = F.col(f"silent{index}") | expected.isNull() | F.isnan(expected)
-    # Two infinities are equal, and their difference is no number.
-    near = [
-        (end == expected) | (F.abs(end - expected) <= F.col(f"size{index}") * F.lit(_ROUNDING))
-        for end in (least, largest)
-    ]
+    near = [is_near(end, expected, F.col(f"size{index}")) for end in (least, largest)]
     return F.coalesce(
         F.when(without, least.isNull()).otherwise((F.col(f"none{index}") == 0) & near[0] & near[1]), F.lit(False)
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.errors import InternalError
 from kanon_spark.io.content import hashable
-from kanon_spark.verify.facts import SUPPRESSED, Evidence, QiFacts
+from kanon_spark.verify.facts import Evidence, QiFacts
 from kanon_spark.verify.groups import tuple_columns
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def suppressed_tuple(evidence: Evidence) -> "list[Column]":
 def _star(qi: QiFacts) -> "Column":
     from pyspark.sql import functions as F
 
-    return F.array(F.lit(SUPPRESSED)) if qi.form.members else F.lit(SUPPRESSED)
+    mark = F.lit(qi.form.suppressed)
+    return F.array(mark) if qi.form.members else mark
 
 
 def label_table(frame: "DataFrame", labels: tuple[str | None, ...], *, code: str, text: str) -> "DataFrame":

@@ -10,6 +10,7 @@ from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
 from kanon_spark.verify.forms import form_checks
 from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, summarize
 from kanon_spark.verify.identities import Counted, count_entries
+from kanon_spark.verify.means import Means, look_at_means
 from kanon_spark.verify.persons import Persons, count_persons
 from kanon_spark.verify.pseudonyms import PseudonymFacts, pseudonym_check
 from kanon_spark.verify.published import suppressed_tuple, with_published
@@ -68,6 +69,7 @@ def verify_release(
         persons = None if pairs is None else count_persons(pairs, published, star=star, width=width, k=k)
         counted = counting.result()
         untrue = untrue_cells(evidence, published, entries=counted.entries)
+        means = look_at_means(evidence, published)
         forms = form_checks(evidence, published)
         found, promise = looking.result(), promising.result()
     checks = [
@@ -75,7 +77,7 @@ def verify_release(
         k_check(found, k=k, persons=False) if persons is None else _person_check(persons, k=k),
         _rows_check(found.rows, counted, input_rows=input_rows, star=star),
         _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),
-        _truth_check(untrue),
+        _truth_check(untrue, means),
         *forms,
         _codes_check(counted),
     ]
@@ -136,10 +138,16 @@ def _suppression_check(suppressed: int, *, max_suppression: float, input_rows: i
     return Check("suppression", suppressed <= allowed, detail)
 
 
-def _truth_check(untrue: Mapping[str, int]) -> Check:
+def _truth_check(untrue: Mapping[str, int], means: Means) -> Check:
     if untrue:
         listed = ", ".join(f"{name} ({count:,})" for name, count in untrue.items())
         return Check("truth", False, f"published labels that are not true of the value behind them: {listed}")
+    if means.wrong:
+        listed = ", ".join(f"{name} ({count:,})" for name, count in means.wrong.items())
+        return Check("truth", False, f"classes that publish a number which is not the mean of their rows: {listed}")
+    if means.cells:
+        detail = f"every published label is true of every value behind it, but for {means.cells:,} distinct cells that "
+        return Check("truth", True, detail + "are no values: they are the means of the rows of their class")
     return Check("truth", True, "every published label is true of every value behind it")
 
 

@@ -4,8 +4,8 @@ This is the independent judge: it knows the configuration's words (what an inter
 a set means) and reads a hierarchy file by a few lines of its own. It builds no tree and shares no code with what chose
 the labels.
 
-Three rules hold for every kind: `*` is true of anything; null is published only for null; null is covered only by null
-or `*`. A value is always true of itself.
+Three rules hold for every kind: a suppressed cell (`*`, or what the method's form says) is true of anything; null is
+published only for null; null is covered only by null or a suppressed cell. A value is always true of itself.
 """
 
 import csv
@@ -25,11 +25,14 @@ Text = str | None
 
 
 class Judge(ABC):
-    """Decides for one quasi-identifier."""
+    """Decides for one quasi-identifier, in which a suppressed cell reads `suppressed`."""
+
+    def __init__(self, suppressed: str = SUPPRESSED) -> None:
+        self._suppressed = suppressed
 
     def covers(self, raw: Text, label: Text) -> bool:
         """True if `label` may be published for a row whose value reads `raw`."""
-        if label == SUPPRESSED:
+        if label == self._suppressed:
             return True
         if raw is None or label is None:
             return raw is None and label is None
@@ -37,7 +40,7 @@ class Judge(ABC):
 
     def contains(self, inner: Text, label: Text) -> bool:
         """True if every value that `inner` (itself a label) may stand for may be published as `label`."""
-        if label == SUPPRESSED:
+        if label == self._suppressed:
             return True
         if inner is None or label is None:
             return inner is None and label is None
@@ -60,7 +63,14 @@ class Judge(ABC):
     def _contains(self, inner: str, label: str) -> bool: ...
 
 
-def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None, members: bool = False) -> Judge:
+def judge_for(
+    spec: QiSpec,
+    *,
+    kind: str,
+    csv_path: Path | None = None,
+    members: bool = False,
+    suppressed: str = SUPPRESSED,
+) -> Judge:
     """The judge for a quasi-identifier, by what its configuration says; sets may be published as their `members`.
 
     >>> judge = judge_for(QiSpec(hierarchy=PrefixSpec(keep=[3, 2])), kind="text")
@@ -71,20 +81,20 @@ def judge_for(spec: QiSpec, *, kind: str, csv_path: Path | None = None, members:
     if isinstance(hierarchy, CsvSpec):
         path = csv_path if csv_path is not None else Path(hierarchy.path)
         rows = _read_rows(path, hierarchy.separator)
-        return _FileJudge(rows, min_level=spec.min_level, kind=kind)
+        return _FileJudge(rows, min_level=spec.min_level, kind=kind, suppressed=suppressed)
     if isinstance(hierarchy, IntervalSpec):
-        return _SpanJudge(_Numbers())
+        return _SpanJudge(_Numbers(), suppressed)
     if isinstance(hierarchy, DateSpec):
-        return _SpanJudge(_Calendar())
+        return _SpanJudge(_Calendar(), suppressed)
     if isinstance(hierarchy, PrefixSpec):
-        return _PrefixJudge()
+        return _PrefixJudge(suppressed)
     if isinstance(hierarchy, FlatSpec):
-        return _FlatJudge()
+        return _FlatJudge(suppressed)
     if kind in ("integer", "real"):
-        return _SpanJudge(_Numbers())
+        return _SpanJudge(_Numbers(), suppressed)
     if kind in ("date", "timestamp"):
-        return _SpanJudge(_Moments())
-    return _MembersJudge() if members else _SetJudge()
+        return _SpanJudge(_Moments(), suppressed)
+    return _MembersJudge(suppressed) if members else _SetJudge(suppressed)
 
 
 # Hierarchy files
@@ -100,12 +110,13 @@ class _FileJudge(Judge):
     """A label is true of a value if the value's own line in the file names it, at `min_level` or above.
 
     Where the same label heads several lines at `min_level`, all of them must name what is published. Null, and a value
-    that the file does not name (`unknown: root`), stand under the root alone; a file's root says what `*` says.
+    that the file does not name (`unknown: root`), stand under the root alone; a file's root is a suppressed cell.
     """
 
-    def __init__(self, rows: list[list[str]], *, min_level: int, kind: str) -> None:
+    def __init__(self, rows: list[list[str]], *, min_level: int, kind: str, suppressed: str) -> None:
+        super().__init__(suppressed)
         self._kind = kind
-        self._root = frozenset({SUPPRESSED}.union(*(row[-1:] for row in rows)))
+        self._root = frozenset({suppressed}.union(*(row[-1:] for row in rows)))
         self._of_value: dict[object, frozenset[str]] = {}
         self._of_label: dict[str, frozenset[str]] = {}
         self._extents: dict[str, _Span] = {}
@@ -171,7 +182,8 @@ class _PrefixJudge(Judge):
 class _SetJudge(Judge):
     """`{a, b}` is true of its members; a member with a comma, brace or quote is written as JSON text."""
 
-    def __init__(self) -> None:
+    def __init__(self, suppressed: str) -> None:
+        super().__init__(suppressed)
         self._members: dict[str, frozenset[str]] = {}
 
     def _set(self, label: str) -> frozenset[str]:
@@ -191,7 +203,7 @@ class _MembersJudge(_SetJudge):
 
     def covers(self, raw: Text, label: Text) -> bool:
         if raw is None or label is None:
-            return (raw is None and label is None) or self._set(label or "") == {SUPPRESSED}
+            return (raw is None and label is None) or self._set(label or "") == {self._suppressed}
         return self._covers(raw, label)
 
     def _set(self, label: str) -> frozenset[str]:
@@ -200,7 +212,7 @@ class _MembersJudge(_SetJudge):
         return self._members[label]
 
     def _covers(self, raw: str, label: str) -> bool:
-        return raw in self._set(label) or self._set(label) == {SUPPRESSED}
+        return raw in self._set(label) or self._set(label) == {self._suppressed}
 
 
 def _texts(label: str) -> list[str]:
@@ -352,7 +364,8 @@ class _Calendar(_Reader):
 class _SpanJudge(Judge):
     """A label is true of a value that lies in it."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: _Reader, suppressed: str) -> None:
+        super().__init__(suppressed)
         self._reader = reader
         self._spans: dict[str, _Span | None] = {}
 
