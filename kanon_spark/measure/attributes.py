@@ -59,7 +59,7 @@ def attribute_of(
         values = dict(sorted((code, text) for text, code in static.lookup.items()))
         covers = _covers(static.tree, len(values))
         return Attribute(name, kind, tuple(values.values()), static.positions[: len(values)], covers)
-    domain = domain_of(texts, kind)
+    domain = domain_of(texts, kind, by_count=hierarchy is None)
     covers = {} if hierarchy is None else _covers(build_tree(hierarchy, domain, qi=name), len(domain.texts))
     return Attribute(name, kind, domain.texts, domain.positions, covers)
 
@@ -73,10 +73,11 @@ def _covers(tree: Tree, values: int) -> dict[str, Ints]:
     return {label: np.unique(np.concatenate(parts)) for label, parts in found.items()}
 
 
-def domain_of(texts: "pd.Series[str]", kind: Kind) -> Domain:
+def domain_of(texts: "pd.Series[str]", kind: Kind, *, by_count: bool = True) -> Domain:
     """The distinct values of a column of texts, numbered as the engine numbers them.
 
-    Ordered values in their order, others by falling frequency, ties by text.
+    Ordered values in their order; others by falling frequency and then by text, or (where a hierarchy is built over
+    them, `by_count` false) by text alone.
 
     >>> domain_of(pd.Series(["b", "a", "b", None]), "text").texts
     ('b', 'a')
@@ -84,13 +85,14 @@ def domain_of(texts: "pd.Series[str]", kind: Kind) -> Domain:
     counts = texts.value_counts()
     found = [str(text) for text in counts.index]
     positions = np.array([position_of(text, kind) for text in found], dtype=np.float64)
-    rank = positions if kind in ORDERED else -counts.to_numpy(np.float64)
+    often = np.asarray(counts, dtype=np.int64)
+    rank = positions if kind in ORDERED else -often if by_count else np.zeros(len(found))
     order = sorted(range(len(found)), key=lambda i: (rank[i], found[i]))
     return Domain(
         kind=kind,
         texts=tuple(found[i] for i in order),
         positions=positions[order],
-        counts=np.asarray(counts, dtype=np.int64)[order],
+        counts=often[order],
         has_null=bool(texts.isna().any()),
     )
 

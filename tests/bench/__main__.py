@@ -12,44 +12,59 @@ import typer
 from rich.console import Console
 
 from bench.adult import QI_SETS, load_adult
+from bench.kernels import DEFAULTS, Ask, measure_kernels, parse_ask
+from bench.methods import ALL, VARIANTS
 from bench.quality import measure_quality
 from bench.scale import Plan, growth, measure_scale
-from bench.show import console, quality_table, scale_table
+from bench.show import console, kernel_table, quality_table, scale_table, side_by_side
 
 app = typer.Typer(
-    help="Measure loss (quality) and speed (scale).", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    help="Measure loss (quality) and speed (scale, kernels).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there as JSON, too.")]
 Memory = Annotated[str, typer.Option(help="Heap of the Spark driver.")]
-METHODS = ("lattice", "kmember", "mst")
+METHODS = tuple(VARIANTS)
 EFFORTS = ("fast", "normal", "high")
 STITCHES = ("auto", "local", "graphframes")
 
 
 @app.command()
 def quality(
-    k: Annotated[str, typer.Option(help="Values of k, separated by commas.")] = "5,10,50",
-    qi: Annotated[str, typer.Option(help="Sets of quasi-identifiers, separated by commas.")] = "QI5,QI8",
+    k: Annotated[str | None, typer.Option(help="Values of k, separated by commas [5,10,50; all methods: 10].")] = None,
+    qi: Annotated[
+        str | None, typer.Option(help="Sets of quasi-identifiers, separated by commas [QI5,QI8; all methods: QI8].")
+    ] = None,
     effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
-    blocks: Annotated[bool, typer.Option(help="Also over blocks of 2,000 signatures.")] = True,
+    blocks: Annotated[
+        bool | None, typer.Option(help="Also over blocks of 2,000 signatures [yes; all methods: no].")
+    ] = None,
     graphframes: Annotated[bool, typer.Option(help="Also over blocks stitched by GraphFrames.")] = False,
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas: " + ", ".join(METHODS))] = "lattice",
+    methods: Annotated[
+        str, typer.Option(help=f"Methods, separated by commas: {', '.join(METHODS)}; or {ALL}, side by side.")
+    ] = "lattice",
     memory: Memory = "3g",
     check: Annotated[bool, typer.Option("--check", help="End with 1 if a loss is above its target.")] = False,
     json_path: Json = None,
 ) -> None:
     """Loss on UCI Adult by the neutral judge, beside the bound, the peers and the targets."""
-    ks = _numbers(k, "--k", least=2)
-    qi_sets = _words(qi, "--qi", tuple(QI_SETS))
-    names = _words(methods, "--methods", METHODS)
+    together = methods == ALL
+    ks = _numbers(k or ("10" if together else "5,10,50"), "--k", least=2)
+    qi_sets = _words(qi or ("QI8" if together else "QI5,QI8"), "--qi", tuple(QI_SETS))
+    names = METHODS if together else _words(methods, "--methods", METHODS)
     _words(effort, "--effort", EFFORTS)
     adult = load_adult()
     console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
-    ways = ("one process", *(["blocks"] if blocks else []), *(["graphframes"] if graphframes else []))
+    in_blocks = not together if blocks is None else blocks
+    ways = ("one process", *(["blocks"] if in_blocks else []), *(["graphframes"] if graphframes else []))
     figures = measure_quality(
         adult, methods=names, ks=ks, qi_sets=qi_sets, effort=effort, ways=ways, memory=memory, tell=_tell
     )
-    for name in names:
+    if together:
+        console().print(side_by_side(figures, reference=adult.reference))
+    for name in () if together else names:
         mine = [figure for figure in figures if figure.method == name]
         console().print(quality_table(mine, reference=adult.reference))
     about = {"rows": len(adult.rows), "reference_rows": adult.reference, "effort": effort}
@@ -108,6 +123,37 @@ def scale(
         },
     }
     _write(json_path, "scale", figures)
+
+
+@app.command()
+def kernels(
+    sizes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KERNEL:SIGNATURES:QIS…",
+            help="What to time [" + " ".join(f"{ask.kernel}:{ask.signatures}:{ask.width}" for ask in DEFAULTS) + "].",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option(help="The k of the classes.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the tables and of the kernels.")] = 1,
+    check: Annotated[bool, typer.Option("--check", help="End with 1 if a kernel takes longer than it may.")] = False,
+    json_path: Json = None,
+) -> None:
+    """CPU seconds of the kernels alone, on one core, beside what they may take."""
+    asks = tuple(map(_ask, sizes)) if sizes else DEFAULTS
+    timed = measure_kernels(load_adult().rows, asks, k=k, seed=seed, tell=_tell)
+    console().print(kernel_table(timed))
+    _write(json_path, "kernels", {"k": k, "seed": seed, "figures": [one.to_json() for one in timed]})
+    if check and any(one.reached is False for one in timed):
+        raise typer.Exit(1)
+
+
+def _ask(text: str) -> Ask:
+    try:
+        return parse_ask(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="KERNEL:SIGNATURES:QIS") from None
 
 
 def _words(text: str, option: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

@@ -96,4 +96,6 @@ def stand_in(rows: int, *, seed: int = 1) -> pd.DataFrame:
             columns[name] = rng.choice(leaves, rows, p=weights / weights.sum())
     columns["hours-per-week"] = rng.integers(1, 100, rows)
     columns["income"] = rng.choice(["<=50K", ">50K"], rows, p=[0.75, 0.25])
+    columns["relationship"] = rng.choice(["Husband", "Not-in-family", "Own-child", "Unmarried", "Wife"], rows)
+    columns["education-num"] = rng.integers(1, 17, rows)
     return pd.DataFrame(columns)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.peers import BY_SETS
+from bench.methods import VARIANTS
 from bench.places import HIERARCHIES
 
 ZIP = "zip"
@@ -21,21 +21,23 @@ def job(
     order: str = "source",
     execution: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A run on Adult's columns, with everything it writes under `folder`; `kmember` runs without hierarchies."""
-    columns = {qi: {} if method in BY_SETS else {"hierarchy": _hierarchy(qi)} for qi in qis}
+    """A run on Adult's columns, with everything it writes under `folder`; `method` is one of `VARIANTS`."""
+    variant = VARIANTS[method]
+    columns = {qi: {"hierarchy": hierarchy_of(qi)} if variant.hierarchies else {} for qi in qis}
     return {
         "name": "bench",
         "source": {"path": str(source)},
         "columns": {"quasi_identifiers": columns, "other": "keep"},
-        "privacy": {"k": k},
-        "method": {"name": method, "effort": effort},
+        "privacy": {"k": k, "max_suppression": variant.max_suppression},
+        "method": {"name": variant.method, "effort": effort, **variant.options},
         "execution": {"work_dir": str(folder / "work"), **(execution or {})},
         "sink": {"path": str(folder / "release"), "order": order},
         "report": {"manifest": str(folder / "manifest.json")},
     }
 
 
-def _hierarchy(qi: str) -> object:
+def hierarchy_of(qi: str) -> object:
+    """The hierarchy that a column is measured with."""
     return {"prefix": {"keep": [4, 3, 2, 1]}} if qi == ZIP else str(HIERARCHIES / f"{qi}.csv")
 
 

@@ -6,6 +6,8 @@ in steps of 0.1% (the best peer) and of 1%. "Best trial" is what minutes of sear
 
 from dataclasses import dataclass, replace
 
+from bench.methods import VARIANTS
+
 
 @dataclass(frozen=True)
 class Known:
@@ -22,7 +24,9 @@ class Known:
         return {"normal": self.target_normal, "high": self.target_high}.get(effort)
 
 
-BY_SETS = frozenset({"kmember"})  # methods that are measured without hierarchies
+# Methods that are measured without hierarchies, and those for which something is to be reached.
+BY_SETS = frozenset(name for name, variant in VARIANTS.items() if not variant.hierarchies)
+WITH_TARGETS = frozenset({"lattice", "kmember", "mst"})
 
 KNOWN = {
     ("QI8", 5): Known(0.0563, 0.0603, 0.0517, 0.0525, 0.0518),
@@ -52,12 +56,14 @@ def known(method: str, qi_set: str, k: int) -> Known | None:
     found = (KNOWN_SETS if method in BY_SETS else KNOWN).get((qi_set, k))
     if found is not None and method == "mst":
         return replace(found, target_normal=MST_TARGETS.get((qi_set, k)), target_high=None)
+    if found is not None and method not in WITH_TARGETS:
+        return replace(found, target_normal=None, target_high=None)
     return found
 
 
 def solve_cpu_seconds(method: str, qi_set: str, k: int) -> float | None:
     """How long the kernel may take: one core, compiled beforehand, default effort; None where nothing is set."""
-    if method in BY_SETS:
+    if method == "kmember":
         return 10.0 if k >= 50 else 3.0
     return {"QI8": 5.0, "QI5": 3.0}[qi_set] if method == "lattice" else None
 

@@ -14,6 +14,7 @@ from bench import peers
 from bench.adult import NUMERIC, QI_SETS, ROW_ID, Adult
 from bench.jobs import job, settings
 from bench.judge import Judgement, judge
+from bench.methods import TARGET, VARIANTS
 from bench.places import HIERARCHIES
 
 if TYPE_CHECKING:
@@ -124,9 +125,10 @@ def measure_one(
     from kanon_spark.engine.runner import run
 
     qis = QI_SETS[qi_set]
-    source = folder / f"{qi_set}.parquet"
+    more = [TARGET] if VARIANTS[method].target else []
+    source = folder / f"{'_'.join([qi_set, *more])}.parquet"
     if not source.exists():
-        adult.rows[[ROW_ID, *qis]].to_parquet(source, index=False)
+        adult.rows[[ROW_ID, *qis, *more]].to_parquet(source, index=False)
     work = folder / "run"
     try:
         wanted = job(source, work, qis=qis, k=k, method=method, effort=effort, execution=WAYS[way])

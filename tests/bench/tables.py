@@ -10,7 +10,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bench.adult import QI8
 from bench.jobs import ZIP
@@ -30,6 +32,16 @@ def table_path(folder: Path, base: pd.DataFrame, *, rows: int, zips: int, seed: 
     print_of_base = pd.util.hash_pandas_object(base[list(COPIED)], index=False).to_numpy().tobytes()
     mark = hashlib.sha256(print_of_base).hexdigest()[:8]
     return folder / f"adult_{mark}_{rows}_rows_{zips}_zips_seed_{seed}.parquet"
+
+
+def zip_codes(uniform: NDArray[np.float64], zips: int) -> NDArray[np.str_]:
+    """Zips by uniform numbers in [0, 1), as `make_table` draws them: frequencies fall like 1/rank.
+
+    >>> zip_codes(np.array([0.0, 0.99]), 3).tolist()
+    ['58271', '64835']
+    """
+    rank = np.minimum(np.floor((zips + 1.0) ** uniform).astype(np.int64), zips)
+    return (10_000 + rank * _ZIP_STEP % _ZIP_PRIME).astype(str)
 
 
 def make_table(spark: "SparkSession", base: pd.DataFrame, path: Path, *, rows: int, zips: int, seed: int) -> None:

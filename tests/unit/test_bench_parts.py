@@ -6,19 +6,25 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import pytest
 from bench import adult, places, scale, show, usage
 from bench.__main__ import app
+from bench.jobs import job
 from bench.judge import Judgement
-from bench.peers import KNOWN, known
+from bench.methods import VARIANTS
+from bench.peers import KNOWN, KNOWN_SETS, known
 from bench.quality import Figure
 from bench.scale import Measured, Plan, Size, growth
 from rich.console import Console
 from typer.testing import CliRunner
+
+from kanon_spark.config.loader import load_config
+from kanon_spark.config.models import MethodName
 
 
 def _text(shown: Any) -> str:
@@ -161,6 +167,23 @@ def test_the_tables_tell_what_is_above_target_and_what_blocks_cost() -> None:
     json.dumps(_figure(0.08).to_json())
 
 
+def test_all_methods_stand_in_one_table_with_the_least_loss_first() -> None:
+    figures = [replace(_figure(loss), method=name) for loss, name in ((0.2, "datafly"), (0.1, "kactus"))]
+    shown = _text(show.side_by_side(figures, reference=True))
+    assert shown.index("kactus") < shown.index("datafly")
+    assert shown.index("ranges, sets") < shown.index("hierarchies", shown.index("ranges, sets"))
+    assert "other rows" not in shown
+    assert figures[0].reached is None  # nothing is promised for the comparators
+    assert figures[1].known == replace(KNOWN_SETS["QI8", 10], target_normal=None, target_high=None)
+
+
+def test_every_method_of_the_configuration_is_measured() -> None:
+    methods = set(get_args(MethodName)) - {"auto"}
+    assert {variant.method for variant in VARIANTS.values()} == methods
+    for name in VARIANTS:
+        assert load_config(job(Path("in"), Path("out"), qis=adult.QI5, k=3, method=name)).config.privacy.k == 3
+
+
 def test_the_scale_table_shows_ratio_and_growth() -> None:
     sizes = [_size(1000, 1.0, 2.0), _size(10_000, 10.0, 15.0)]
     shown = _text(show.scale_table(sizes, Plan((1000, 10_000))))
@@ -188,7 +211,11 @@ def test_a_child_that_fails_ends_the_measurement(tmp_path: Path, monkeypatch: py
         (["quality", "--qi", "QI6"], "QI5, QI8"),
         (["quality", "--k", "1"], "whole numbers from 2"),
         (["quality", "--k", "x"], "whole numbers"),
-        (["quality", "--methods", "mondrian"], "lattice"),
+        (["quality", "--methods", "mondriaan"], "lattice"),
+        (["quality", "--methods", "lattice,all"], "lattice"),
+        (["kernels", "lattice:1000"], "kernel:signatures:width"),
+        (["kernels", "datafly:1000:9"], "lattice, kmember, mst"),
+        (["kernels", "mst:1000:7"], "over 6, 9, 12 QIs"),
         (["quality", "--effort", "much"], "fast, normal, high"),
         (["scale", "--order", "random"], "source, shuffled"),
         (["scale", "--table", "nowhere"], "there is no"),

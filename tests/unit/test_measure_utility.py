@@ -93,7 +93,7 @@ def test_open_intervals_and_masked_codes_cover_what_the_data_holds() -> None:
     age = _age(hierarchy={"interval": {"widths": [10], "top": 50}})
     assert _read(age, "[30, 39]") == [34.5]
     assert _read(age, ">= 50") == [54.5]
-    zips = pd.Series(["1011", "1012", "2011"])
+    zips = pd.Series(["1011", "2011", "2011", "1012"])  # frequency must not part what shares a prefix
     code = attribute_of("zip", zips, "text", QiSpec(hierarchy={"prefix": {"keep": [3]}}))
     assert sorted(_read(code, "101*")) == [0.0, 0.5, 0.5]
 
@@ -118,6 +118,7 @@ def test_domains_are_numbered_as_the_engine_does() -> None:
     assert found.texts == ("c", "a", "b")
     assert found.has_null
     assert found.counts.tolist() == [2, 1, 1]
+    assert domain_of(pd.Series(["b", "c", "a", "c"]), "text", by_count=False).texts == ("a", "b", "c")
 
 
 def test_rare_values_share_a_feature(monkeypatch: pytest.MonkeyPatch) -> None:
