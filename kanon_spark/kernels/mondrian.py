@@ -30,6 +30,8 @@ from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regions import Choose, Cut, Marginals, Path
 
+_DIGITS = 1e9  # widths are compared to so many parts, so that a tie does not hang on the order of a sum
+
 
 def widest_first(problem: Problem) -> Choose:
     """The choice of cuts on a table; of the problem only trees, measure and k are read."""
@@ -48,7 +50,7 @@ def _widest_cut(rules, k, start, codes, persons):  # type: ignore[no-untyped-def
     count = len(start) - 1
     width = np.empty(count)
     for j in range(count):
-        width[j] = _width(rules, j, codes[start[j] : start[j + 1]])
+        width[j] = np.rint(_DIGITS * _width(rules, j, codes[start[j] : start[j + 1]]))
     held = persons[start[0] : start[1]].sum()
     bounds = np.empty(0, np.int32)
     if held < k:  # left behind by a cut that had to be
