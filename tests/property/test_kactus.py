@@ -1,0 +1,369 @@
+"""`kactus` against slow, obvious twins: the choice of cuts, the pruning, and single-dimension suppression."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log2
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_measures import classes, random_measured
+from random_problems import random_tree
+
+from kanon_spark.hierarchy.tree import Tree
+from kanon_spark.kernels.kactus import SAME, Criterion, best_cuts
+from kanon_spark.kernels.kactus_cells import lost_values
+from kanon_spark.kernels.kactus_pruning import Holding, Loan, lendable, prune
+from kanon_spark.kernels.lattice import class_table
+from kanon_spark.kernels.problem import OWN, Problem
+from kanon_spark.kernels.regions import count_marginals, grow_here
+from kanon_spark.methods.base import Piece, Solution
+from kanon_spark.methods.kactus import Kactus
+
+CRITERIA = st.sampled_from(["gain_ratio", "gini"])
+
+
+@dataclass
+class World:
+    """A random table of labelled signatures."""
+
+    problem: Problem
+    trees: tuple[Tree, ...]
+
+    def solve(self, method: Kactus) -> Solution:
+        problem = self.problem
+        return method.solve(Piece(problem, np.inf, problem.size, 1.0 * len(self.trees), 0, trees=self.trees))
+
+    @property
+    def roots(self) -> np.ndarray:
+        return np.array([tree.root for tree in self.trees])
+
+    def categorical(self, j: int) -> bool:
+        measure = self.problem.measure
+        assert measure is not None
+        return measure.kinds[j] == "set" or bool(np.isnan(measure.positions[j]).all())
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, largest: int = 40) -> World:
+    """One to four QIs of all kinds; some hierarchies are of words, some of numbers, and some values are null.
+
+    Some labels follow a value, so that trees have something to find.
+    """
+    seed, width = draw(st.integers(0, 10**6)), draw(st.integers(1, 4))
+    forbid = draw(st.sampled_from([False, False, True]))
+    problem = random_measured(
+        seed,
+        size=draw(st.sampled_from([1, 4, largest // 4, largest // 2, largest])),
+        width=width,
+        k=draw(st.integers(1, 6)),
+        forbid_root=forbid,
+        labels=draw(st.sampled_from([1, 2, 2, 3])),
+    )
+    assert problem.labels is not None
+    if draw(st.booleans()):
+        sure = problem.codes.sum(axis=1) % problem.labels.shape[1]
+        problem = replace(problem, labels=problem.rows[:, None] * (sure[:, None] == np.arange(problem.labels.shape[1])))
+    rng = np.random.default_rng(seed)  # as random_problem draws them
+    trees = tuple(random_tree(rng, int(rng.integers(1, 7)), forbid_root=forbid and j == 0) for j in range(width))
+    assert problem.measure is not None
+    words = draw(st.lists(st.booleans(), min_size=width, max_size=width))
+    positions = tuple(
+        np.full(len(position), np.nan) if kind == "set" or (kind == "node" and word) else position
+        for kind, word, position in zip(problem.measure.kinds, words, problem.measure.positions, strict=True)
+    )
+    return World(replace(problem, measure=replace(problem.measure, positions=positions)), trees)
+
+
+# The choice of cuts
+
+
+def impurity(labels: Counter[int], criterion: Criterion) -> float:
+    rows = labels.total()
+    shares = [count / rows for count in labels.values() if count]
+    return -sum(p * log2(p) for p in shares) if criterion == "gain_ratio" else 1 - sum(p * p for p in shares)
+
+
+def literal_cut(world: World, members: Sequence[int], criterion: Criterion) -> tuple[int, set[frozenset[int]]] | None:
+    """The QI and the groups of its values, from the rows of each value alone."""
+    problem = world.problem
+    assert problem.labels is not None and problem.measure is not None
+    if problem.persons[list(members)].sum() < problem.k:
+        return None
+
+    def labels_of(j: int, values: frozenset[int]) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for s in members:
+            if int(problem.codes[s, j]) in values:
+                found.update({c: int(n) for c, n in enumerate(problem.labels[s]) if n})
+        return found
+
+    def gain_and_split(j: int, groups: list[frozenset[int]]) -> tuple[float, float]:
+        parts = [labels_of(j, group) for group in groups]
+        whole = sum(parts, Counter[int]())
+        shares = [part.total() / whole.total() for part in parts]
+        inside = sum(share * impurity(part, criterion) for share, part in zip(shares, parts, strict=True))
+        return impurity(whole, criterion) - inside, -sum(share * log2(share) for share in shares)
+
+    found: list[tuple[int, list[frozenset[int]], float, float]] = []
+    for j in range(len(world.trees)):
+        held = sorted({int(problem.codes[s, j]) for s in members})
+        if len(held) < 2:
+            continue
+        placed = [] if world.categorical(j) else [v for v in held if not np.isnan(problem.measure.positions[j][v])]
+        others = [frozenset({v}) for v in held if v not in placed]
+        if placed and not others:
+            candidates = [[frozenset(held[:n]), frozenset(held[n:])] for n in range(1, len(held))]
+        else:
+            candidates = [[*([frozenset(placed)] if placed else []), *others]]
+        best: tuple[list[frozenset[int]], float, float] | None = None
+        for groups in candidates:
+            gain, split = gain_and_split(j, groups)
+            if gain > (best[1] if best else 0.0) + SAME:
+                best = groups, gain, split
+        if best is not None:
+            found.append((j, *best))
+    if not found:
+        return None
+    if criterion == "gain_ratio":
+        mean = sum(gain for _, _, gain, _ in found) / len(found)
+        found = [each for each in found if each[2] >= mean - SAME]
+    scores = [gain / split if criterion == "gain_ratio" else gain for _, _, gain, split in found]
+    place = next(i for i, score in enumerate(scores) if score >= max(scores) - SAME)
+    return found[place][0], set(found[place][1])
+
+
+@settings(max_examples=120, deadline=None)
+@given(worlds(), CRITERIA)
+def test_the_tree_is_cut_where_the_twin_cuts_it(world: World, criterion: Criterion) -> None:
+    problem = world.problem
+    choose = best_cuts(problem, criterion)
+    regions, leaf_of = grow_here(problem, choose)
+    members: dict[int, list[int]] = {}
+    for s, leaf in enumerate(leaf_of.tolist()):
+        while leaf >= 0:
+            members.setdefault(leaf, []).append(s)
+            leaf = regions[leaf].parent
+    for region, held in members.items():
+        expected = literal_cut(world, held, criterion)
+        cut = choose(count_marginals(problem, np.array(held)), ())
+        if expected is None:
+            assert cut is None and regions[region].cut is None
+            continue
+        assert cut is not None and cut.qi == expected[0]
+        codes = problem.codes[held, cut.qi]
+        side = cut.side(codes)
+        assert {frozenset(codes[side == n].tolist()) for n in range(cut.children)} == expected[1]
+        assert cut.ordered != world.categorical(cut.qi) or len(codes[np.isnan(position(problem, cut.qi)[codes])]) > 0
+
+
+def position(problem: Problem, j: int) -> np.ndarray:
+    assert problem.measure is not None
+    return problem.measure.positions[j]
+
+
+# The pruning
+
+
+@dataclass
+class RandomTree:
+    """A tree whose leaves hold signatures, each with so many persons."""
+
+    children: list[list[int]]
+    members: dict[int, list[int]]
+    persons: list[int]
+    k: int
+
+    def holding(self, node: int, members: Sequence[int]) -> Holding:
+        persons = sum(self.persons[s] for s in members)
+        loans = lendable([Loan(self.persons[s], s) for s in members], self.k)
+        return Holding(len(members), persons, (node,), (), loans)
+
+    def below(self, node: int) -> list[int]:
+        """The node and everything under it, in the order of the numbers."""
+        found = [node]
+        for each in found:
+            found += self.children[each]
+        return sorted(found)
+
+
+@st.composite
+def random_trees(draw: st.DrawFn) -> RandomTree:
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    nodes, k = draw(st.integers(1, 30)), draw(st.integers(1, 8))
+    children: list[list[int]] = [[] for _ in range(nodes)]
+    for node in range(1, nodes):
+        children[int(rng.integers(max(0, node - 6), node))].append(node)
+    leaves = [node for node in range(nodes) if not children[node]]
+    persons = rng.integers(0, draw(st.integers(1, 14)) + 1, draw(st.integers(0, 80))).tolist()
+    members: dict[int, list[int]] = {leaf: [] for leaf in leaves}
+    for s in range(len(persons)):
+        members[leaves[int(rng.integers(len(leaves)) ** 2 % len(leaves))]].append(s)
+    return RandomTree(children, members, persons, k)
+
+
+Found = tuple[set[tuple[int, frozenset[int]]], frozenset[int]]
+
+
+def literal_prune(tree: RandomTree) -> Found:
+    """The rules of the paper, word for word, on sets of signatures: the classes with their nodes, and what is left."""
+    released: set[tuple[int, frozenset[int]]] = set()
+
+    def count(held: set[int]) -> int:
+        return sum(tree.persons[s] for s in held)
+
+    def visit(node: int) -> set[int]:
+        if not tree.children[node]:
+            return set(tree.members[node])
+        leaves = {child: visit(child) for child in tree.children[node]}
+        complying = {child: held for child, held in leaves.items() if count(held) >= tree.k}
+        pruned: set[int] = set().union(*(held for child, held in leaves.items() if child not in complying))
+        if pruned and count(pruned) < tree.k and complying:
+            for child in sorted(complying, key=lambda child: -count(complying[child])):
+                lent: set[int] = set()
+                for s in sorted(complying[child], key=lambda s: (tree.persons[s], s)):
+                    if tree.persons[s] > 0 and count(pruned | lent) < tree.k:
+                        lent.add(s)
+                if count(pruned | lent) >= tree.k and count(complying[child] - lent) >= tree.k:
+                    complying[child] -= lent
+                    pruned |= lent
+                    break
+            else:
+                child = min(complying, key=lambda child: count(complying[child]))
+                pruned |= complying.pop(child)
+        released.update((child, frozenset(held)) for child, held in complying.items())
+        return pruned
+
+    left = visit(0)
+    return released, frozenset(left)
+
+
+def as_sets(tree: RandomTree, members: dict[int, list[int]], held: Holding, lent: set[int]) -> frozenset[int]:
+    own = {s for leaf in held.leaves for s in members[leaf]}
+    return frozenset((own - lent) | set(held.borrowed))
+
+
+def found_by_prune(
+    tree: RandomTree, children: list[list[int]], members: dict[int, list[int]], names: Sequence[int]
+) -> Found:
+    """What the kernel finds on a tree (or a part of it, whose nodes are renumbered), as sets of signatures."""
+    pruned = prune(children, {leaf: tree.holding(leaf, held) for leaf, held in members.items()}, k=tree.k)
+    lent = {s for _, held in [*pruned.released, (0, pruned.left)] for s in held.borrowed}
+    released = {(names[node], as_sets(tree, members, held, lent)) for node, held in pruned.released}
+    return released, as_sets(tree, members, pruned.left, lent)
+
+
+@settings(max_examples=200, deadline=None)
+@given(random_trees())
+def test_pruning_follows_the_rules(tree: RandomTree) -> None:
+    released, left = found_by_prune(tree, tree.children, tree.members, range(len(tree.children)))
+    assert (released, left) == literal_prune(tree)
+    everything = sorted([s for _, held in released for s in held] + list(left))
+    assert everything == list(range(len(tree.persons)))
+    assert all(sum(tree.persons[s] for s in held) >= tree.k for _, held in released)
+
+
+@settings(max_examples=200, deadline=None)
+@given(random_trees(), st.integers(0, 10**6))
+def test_parts_pruned_elsewhere_change_nothing(tree: RandomTree, seed: int) -> None:
+    """Some inner nodes are pruned by themselves; above, they are leaves that hold what they were left with."""
+    rng = np.random.default_rng(seed)
+    above, members = [list(each) for each in tree.children], dict(tree.members)
+    released: set[tuple[int, frozenset[int]]] = set()
+    for top in range(len(above)):
+        if not above[top] or rng.random() < 0.6:
+            continue
+        names = [node for node in tree.below(top) if node == top or node in reachable(above, top)]
+        number = {node: place for place, node in enumerate(names)}
+        part = [[number[child] for child in above[node]] for node in names]
+        inside = {number[node]: members[node] for node in names if not above[node]}
+        done, left = found_by_prune(tree, part, inside, names)
+        released |= done
+        above[top] = []
+        members[top] = sorted(left)
+    kept = [0, *sorted(reachable(above, 0))]
+    number = {node: place for place, node in enumerate(kept)}
+    rest = {number[node]: members[node] for node in kept if not above[node]}
+    done, left = found_by_prune(tree, [[number[child] for child in above[node]] for node in kept], rest, kept)
+    assert (released | done, left) == literal_prune(tree)
+
+
+def reachable(children: list[list[int]], top: int) -> set[int]:
+    found = list(children[top])
+    for each in found:
+        found += children[each]
+    return set(found)
+
+
+# Whole solutions
+
+
+@settings(max_examples=120, deadline=None)
+@given(worlds(largest=80), CRITERIA, st.sampled_from(["multi", "single"]), st.sampled_from(["join", "suppress"]))
+def test_k_holds_nothing_is_lost_and_every_cell_is_true(
+    world: World, criterion: Criterion, dimension: str, leftover: str
+) -> None:
+    problem = world.problem
+    assert problem.measure is not None
+    method = Kactus(criterion=criterion, dimension=dimension, leftover=leftover)  # type: ignore[arg-type]
+    solution = world.solve(method)
+    class_of, nodes = solution.class_of, solution.nodes
+    assert nodes is not None
+    for held in classes(class_of):
+        assert problem.persons[held].sum() >= problem.k
+        assert (nodes[held] == nodes[held[0]]).all()
+    left = class_of < 0
+    assert problem.persons[left].sum() < problem.k
+    if leftover == "join" and problem.persons.sum() >= problem.k:
+        assert not left.any()
+    table, _, _ = class_table(problem, class_of)
+    for number, held in enumerate(classes(class_of)):
+        for j in range(len(world.trees)):
+            published = nodes[held[0], j]
+            assert published in {OWN, world.roots[j]}
+            if published == OWN:
+                values = set(problem.codes[held, j].tolist())
+                places = np.isnan(position(problem, j)[sorted(values)])
+                assert len(values) == 1 or not (world.categorical(j) or places.any())
+                if problem.measure.kinds[j] == "node":
+                    assert np.isfinite(problem.forest.loss[table[number, j]])
+                    assert problem.forest.original[table[number, j]] != world.roots[j]
+    again = world.solve(method)
+    assert (again.class_of == class_of).all() and (again.nodes == nodes).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds(largest=80))
+def test_single_dimension_suppresses_values_everywhere(world: World) -> None:
+    problem = world.problem
+    multi, single = world.solve(Kactus()), world.solve(Kactus(dimension="single"))
+    assert multi.nodes is not None and single.nodes is not None
+    assert (multi.class_of == single.class_of).all()
+    for j, root in enumerate(world.roots):
+        before, after = multi.nodes[:, j] == root, single.nodes[:, j] == root
+        assert (after >= before).all()
+        gone = set(problem.codes[before, j].tolist())
+        held = [problem.codes[members, j] for members in classes(multi.class_of)]
+        spans = [set(range(int(codes.min()), int(codes.max()) + 1)) for codes in held]
+        shown = [not before[members[0]] for members in classes(multi.class_of)]
+        for _ in spans:
+            gone |= {v for span, named in zip(spans, shown, strict=True) if named and span & gone for v in span}
+        for members, span, named in zip(classes(multi.class_of), spans, shown, strict=True):
+            assert after[members].all() == (not named or bool(span & gone))
+
+
+@pytest.mark.parametrize(
+    ("suppressed", "top", "lost"),
+    [
+        ([], [-1, -1, -1], []),
+        ([1], [0, 1, 2], [1]),
+        ([1], [2, -1, -1, 3], [0, 1, 2]),
+        ([0], [1, 2, 3, -1, 4], [0, 1, 2, 3]),
+        ([4], [1, 2, 3, -1, 4], [4]),
+    ],
+)
+def test_values_that_ranges_link_are_lost_together(suppressed: list[int], top: list[int], lost: list[int]) -> None:
+    marked = np.isin(np.arange(len(top)), suppressed)
+    assert np.flatnonzero(lost_values(marked, np.array(top, np.int32))).tolist() == lost
