@@ -141,7 +141,8 @@ class Solver:
         problem = self.problem(frame)
         trees = tuple(column.tree for column in self.codebook.columns)
         seed = self.seed + block
-        piece = Piece(problem, stop, self.whole_size, self.suppressed, seed, self.levels, tree, path, trees)
+        names = tuple(column.name for column in self.codebook.columns)
+        piece = Piece(problem, stop, self.whole_size, self.suppressed, seed, self.levels, tree, path, trees, names)
         solution = self.method.solve(piece)
         return self.entries(frame, problem, solution, turn=turn, block=block), solution
 

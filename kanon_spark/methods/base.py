@@ -41,6 +41,7 @@ class Piece:
         tree: A spanning tree of the piece, where one has been built already.
         path: The cuts that led to the piece, where a top-down method has cut the table.
         trees: The full tree of each QI, for methods that publish nodes of their own choice.
+        names: Names of the QIs, for methods that tell how they got there.
     """
 
     problem: Problem
@@ -52,6 +53,7 @@ class Piece:
     tree: Edges | None = None
     path: Path = ()
     trees: tuple[Tree, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
