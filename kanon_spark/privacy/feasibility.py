@@ -1,0 +1,158 @@
+"""Demands that no release of a table can meet, found from its histogram before any work is done.
+
+All models are union safe: if every class satisfied one, the whole release, their union, would too. So a model that the
+whole table breaks cannot be met by any classes, whatever the method; only suppression can change that. What may be
+suppressed is taken where it helps most: nulls first, then from the most frequent values, all cut down to one height.
+t-closeness, beta-likeness and delta-disclosure hold the classes against the release itself: one class of everything
+always satisfies them, so they are never impossible, but some demands allow nothing else (`forced`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kanon_spark.privacy.alpha import Alpha
+from kanon_spark.privacy.base import Longs, Model
+from kanon_spark.privacy.columns import Column
+from kanon_spark.privacy.delta_disclosure import DeltaDisclosure
+from kanon_spark.privacy.histograms import Histograms
+from kanon_spark.privacy.judging import judge
+from kanon_spark.privacy.l_diversity import Distinct
+from kanon_spark.privacy.personal_k import PersonalK
+from kanon_spark.privacy.t_closeness import TCloseness
+
+
+def impossible(
+    columns: Sequence[Column],
+    models: Mapping[str, Sequence[Model]],
+    *,
+    suppressible: int = 0,
+    persons: int | None = None,
+) -> list[str]:
+    """Explain each demand that cannot be met; nothing is said of values, only of how many there are.
+
+    Args:
+        columns: The sensitive columns with the persons of the whole table.
+        models: What is asked of each.
+        suppressible: How many persons may be suppressed.
+        persons: Persons of the table; by default the sum of a column's counts.
+
+    >>> columns = [Column("ill", np.array([8, 2]))]
+    >>> print(*impossible(columns, {"ill": [Distinct(3)]}))
+    ill: distinct l-diversity (l = 3) cannot be met: the table holds only 2 values
+    """
+    found = []
+    for column in columns:
+        everybody = int(column.counts.sum()) if persons is None else persons
+        for model in models.get(column.name, ()):
+            why = _why_not(column, model, everybody, suppressible)
+            if why is not None:
+                found.append(f"{column.name}: {model.words} cannot be met: {why}")
+    return found
+
+
+def forced(columns: Sequence[Column], models: Mapping[str, Sequence[Model]]) -> list[str]:
+    """Explain each demand that can be met only by very few classes, so that hardly anything would be told apart."""
+    found = []
+    for column in columns:
+        present = column.counts[column.counts > 0]
+        if not len(present):
+            continue
+        for model in models.get(column.name, ()):
+            if isinstance(model, TCloseness) and model.t == 0:
+                most, why = int(np.gcd.reduce(present)), "every class must repeat the release's distribution exactly"
+            elif isinstance(model, DeltaDisclosure):
+                most, why = int(present.min()), "every class must hold every value of the release"
+            else:
+                continue
+            if most == 1:
+                found.append(f"{column.name}: {model.words} leaves a single class: {why}")
+            elif most < 10:
+                found.append(f"{column.name}: {model.words} leaves at most {most} classes: {why}")
+    return found
+
+
+def impossible_k_map(k: int, population: int) -> list[str]:
+    """Explain a k-map demand that not even a row of `*` could meet."""
+    if population >= k:
+        return []
+    return [f"k-map with k = {k} cannot be met: the population has {population:,} persons"]
+
+
+def _why_not(column: Column, model: Model, persons: int, suppressible: int) -> str | None:
+    if isinstance(model, PersonalK):
+        return _unmet_wish(column, persons, suppressible)
+    if model.relative:
+        return None
+    several = persons < column.counts.sum()
+    if several:
+        suppressible *= column.size  # whoever carries several values takes all of them along
+    if isinstance(model, Alpha):
+        best, scale = level(column.counts, suppressible, watched=model.values)  # null is a value like another
+    else:
+        best, scale = level(column.counts, suppressible, null=column.null)
+    if not best.any():
+        return None  # all of it may be suppressed: an empty release breaks no promise
+    left = persons * scale if several else int(best.sum())
+    (whole,) = judge([replace(column, counts=best)], {column.name: [model]}, _whole(best, left))
+    if whole.satisfied[0]:
+        return None
+    if isinstance(model, Distinct):
+        return f"the table holds only {whole.worst:g} values"
+    even = "" if suppressible == 0 else ", even if those are suppressed whose absence helps most"
+    return f"the table as one single class has {whole.worst:.4g}{even}, and smaller classes do not all do better"
+
+
+def _whole(counts: Longs, persons: int) -> Histograms:
+    codes = np.flatnonzero(counts).astype(np.int32)
+    start = np.array([0, len(codes)], np.int64)
+    return Histograms(1, start, codes, counts[codes].astype(np.int64), np.array([persons], np.int64))
+
+
+def level(counts: Longs, budget: int, *, null: int = -1, watched: Sequence[int] | None = None) -> tuple[Longs, int]:
+    """Take away up to `budget` persons so that the rest is as even as can be: nulls first, then the tallest values.
+
+    The tallest are cut to one common height, which may be a fraction: no real choice is more even than that. The counts
+    come multiplied by a scale that makes them whole; the models ask for shares, so that it changes nothing.
+
+    Args:
+        counts: Persons of each value.
+        budget: How many may go.
+        null: Code of null, -1 if there is none.
+        watched: Only these values matter; all of them if None.
+
+    >>> left, scale = level(np.array([9, 4, 5, 1]), 7)
+    >>> left.tolist(), scale
+    ([11, 11, 11, 3], 3)
+    """
+    left = counts.copy()
+    if null >= 0:
+        gone = min(budget, int(left[null]))
+        left[null] -= gone
+        budget -= gone
+    codes = np.arange(len(left)) if watched is None else np.array(sorted(set(watched)), np.int64)
+    if len(codes) == 0 or budget == 0:
+        return left, 1
+    tall = np.sort(left[codes])[::-1]
+    room = np.cumsum(tall) - budget  # what is left of the tallest 1, 2, 3 … together
+    if room[-1] <= 0:
+        left[codes] = 0
+        return left, 1
+    below = np.append(tall[1:], 0) * np.arange(1, len(tall) + 1)
+    cut = int(np.argmax(room >= below))  # the first number of values whose new height is above the next value
+    scale = cut + 1
+    left *= scale
+    left[codes] = np.minimum(left[codes], room[cut])
+    return left, scale
+
+
+def _unmet_wish(column: Column, persons: int, suppressible: int) -> str | None:
+    if column.amounts is None:
+        return None
+    wishes = np.repeat(column.amounts, column.counts)
+    wishes[::-1].sort()
+    for gone in range(min(suppressible, len(wishes)) + 1):  # the most demanding go first
+        if gone == len(wishes) or wishes[gone] <= persons - gone:
+            return None
+    return f"somebody asks for a k of {int(wishes[0]):,}, and the table has {persons:,} persons"
