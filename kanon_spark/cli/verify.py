@@ -67,18 +67,18 @@ def verify(
     known = read_manifest(str(manifest)) if manifest is not None else None
     # Who checks a release need not hold the keys of its pseudonyms.
     loaded = load_config(config, keys_optional=True) if config is not None else None
-    question = _question(Question(_names(qi or ()), k, unit), known, loaded)
+    question = _question(Question(column_names(qi or ()), k, unit), known, loaded)
 
     from kanon_spark.engine.session import get_spark
 
     spark = get_spark()
-    frame = _open(spark, table, format=format, options=options or ())
+    frame = open_table(spark, table, format=format, options=options or ())
     verdict = _judge(spark, frame, question, known, loaded)
     _show(verdict, as_json=as_json, quiet=quiet)
     raise typer.Exit(0 if verdict.passed else GuaranteeError.exit_code)
 
 
-def _names(given: Sequence[str]) -> tuple[str, ...]:
+def column_names(given: Sequence[str]) -> tuple[str, ...]:
     """Column names; one with a comma in it stands in double quotes."""
     return tuple(name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row if name.strip())
 
@@ -100,7 +100,7 @@ def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedC
     return asked
 
 
-def _open(spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str]) -> "DataFrame":
+def open_table(spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str]) -> "DataFrame":
     """The table: a path where it looks like one, else a catalog table."""
     from kanon_spark.config.loader import check_raw
     from kanon_spark.io.sources import open_source

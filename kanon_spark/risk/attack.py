@@ -50,7 +50,7 @@ def linkage_attack(
         qi: The quasi-identifiers that the attacker knows: all of them, or a part.
         sensitive: Columns that he wants to learn.
         unit: Column of the person: candidates are counted in persons wherever a table has it, else in rows.
-        readings: How labels are read, from a configuration (`readings_by_config`); by their shape without it.
+        readings: How labels are read, by a configuration (`readings_by_config`); by their shape where it is silent.
         k: What the release promises, to hold the result against.
         targets: How many rows he holds (all, if there are fewer).
         seed: Seed of the draw.
@@ -84,7 +84,8 @@ def linkage_attack(
     before, tuples = _original(original, drawn, qi=qi, sensitive=sensitive, unit=unit)
     after, unread = None, None
     if release is not None:
-        known = readings if readings is not None else _readings(original, release, qi)
+        unnamed = [name for name in qi if name not in (readings or {})]
+        known = {**(_readings(original, release, unnamed) if unnamed else {}), **(readings or {})}
         target_set = Targets(tuples, [known[name] for name in qi])
         after, unread = _release(release, drawn, target_set, qi=qi, sensitive=sensitive, unit=unit)
     judged = after or before

@@ -13,8 +13,8 @@ from kanon_spark.signatures.columns import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MOST = 512  # combinations that are looked at; all of them up to 8 columns, up to three columns at once up to 14, …
-ALL_UP_TO = 8
+MOST = 512  # combinations that are looked at: of up to three columns up to 14 columns in all, of two up to 31
+ALL_UP_TO = 5  # so few columns that all combinations are looked at
 USUAL = 3
 PER_SIZE = 3  # combinations that are told for each number of columns
 # Combinations of values that are grouped. Beyond, one in so many of them is, chosen by its hash: each is looked at with
@@ -40,7 +40,7 @@ def column_sets(count: int) -> list[Columns]:
     >>> column_sets(3)
     [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
     >>> len(column_sets(8)), len(column_sets(10)), len(column_sets(20)), len(column_sets(60))
-    (255, 175, 210, 60)
+    (92, 175, 210, 60)
     """
     largest = count if count <= ALL_UP_TO else USUAL
     while largest > 1 and sum(comb(count, size) for size in range(1, largest + 1)) > MOST:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.errors import MissingInputError
 from kanon_spark.hierarchy.labels import interval_of, plain
 from kanon_spark.io.paths import resolve
 from kanon_spark.signatures.columns import kind_of
@@ -41,15 +42,15 @@ class Reading:
 
     Attributes:
         kind: What the raw values are ("text", "integer", "real", "date", "timestamp", "boolean").
-        spec: What the configuration says of the column; None reads labels by their shape.
-        csv_path: The hierarchy file, where the hierarchy is one.
+        judge: Who decides, where a configuration says what labels mean; None reads labels by their shape.
+        spans: That judge's labels are stretches of an ordered domain.
         members: Labels are JSON arrays of values.
         stars: Labels that stand for anything.
     """
 
     kind: str
-    spec: QiSpec | None = None
-    csv_path: Path | None = None
+    judge: Judge | None = None
+    spans: bool = False
     members: bool = False
     stars: frozenset[str] = frozenset({SUPPRESSED})
 
@@ -78,7 +79,10 @@ def readings_by_shape(
 
 
 def readings_by_config(raw: "Mapping[str, DataType]", loaded: "LoadedConfig") -> dict[str, Reading]:
-    """How to read the labels of a release that a configuration describes, for the columns that it names."""
+    """How to read the labels of a release that a configuration describes, for the columns that it names.
+
+    Hierarchy files are read here, on the driver: workers need not have them.
+    """
     readings = {}
     for name, spec in loaded.config.columns.quasi_identifiers.items():
         if name not in raw:
@@ -86,8 +90,18 @@ def readings_by_config(raw: "Mapping[str, DataType]", loaded: "LoadedConfig") ->
         kind = kind_of(raw[name], qi=name)
         form = form_of(spec, kind, loaded.config)
         csv = Path(resolve(spec.hierarchy.path, loaded.base_dir)) if isinstance(spec.hierarchy, CsvSpec) else None
-        stars = frozenset({SUPPRESSED, form.suppressed})
-        readings[name] = Reading(kind=kind, spec=spec, csv_path=csv, members=form.members, stars=stars)
+        if csv is not None and not csv.is_file():
+            raise MissingInputError(
+                f"there is no file {csv}", where=f"columns.quasi_identifiers.{name}.hierarchy", fix="check the path"
+            )
+        own = spec.hierarchy is None and kind in _ORDERED
+        readings[name] = Reading(
+            kind=kind,
+            judge=judge_for(spec, kind=kind, csv_path=csv, members=form.members),
+            spans=own or isinstance(spec.hierarchy, IntervalSpec | DateSpec),
+            members=form.members,
+            stars=frozenset({SUPPRESSED, form.suppressed}),
+        )
     return readings
 
 
@@ -165,18 +179,8 @@ class Coverage:
         return self._sorted[reader]
 
     def _readers(self, label: Text) -> list[tuple[_Reader, Text]]:
-        if self._reading.spec is not None:
-            return [(self._configured, label)]
-        return self._by_shape(label)
-
-    @cached_property
-    def _configured(self) -> _Reader:
-        reading = self._reading
-        assert reading.spec is not None
-        judge = judge_for(reading.spec, kind=reading.kind, csv_path=reading.csv_path, members=reading.members)
-        hierarchy = reading.spec.hierarchy
-        own = hierarchy is None and reading.kind in _ORDERED
-        return _Reader(judge, spans=own or isinstance(hierarchy, IntervalSpec | DateSpec))
+        judge = self._reading.judge
+        return self._by_shape(label) if judge is None else [(_Reader(judge, self._reading.spans), label)]
 
     @cached_property
     def _shapes(self) -> dict[str, _Reader]:

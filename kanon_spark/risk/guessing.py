@@ -38,20 +38,40 @@ def believed(counts: "DataFrame", drawn: Drawn, place: int, *, anyone: bool = Fa
     import pandas as pd
     from pyspark.sql import functions as F
 
-    # One row per distinct target: the largest weight, how many values have it, and the sum of all.
-    ties = counts.groupBy("target", "weight").agg(F.count(F.lit(1)).alias("ties"))
-    best = F.max(F.struct("weight", "ties"))
-    total = F.sum(F.col("weight") * F.col("ties"))
-    tops = ties.groupBy("target").agg(best["weight"].alias("most"), best["ties"].alias("ties"), total.alias("all"))
     target = np.zeros_like(drawn.target) if anyone else drawn.target
     asked = pd.DataFrame({"target": target.astype(np.int32), "value": drawn.values[:, place]})
-    wanted = F.broadcast(counts.sparkSession.createDataFrame(asked.drop_duplicates()))
-    # One row per distinct (target, value) that was drawn.
-    own = counts.join(wanted, ["target", "value"]).select("target", "value", "weight").toPandas()
-    each = asked.merge(tops.toPandas(), on="target", how="left").merge(own, on=["target", "value"], how="left")
-    named = (each["weight"] == each["most"]).to_numpy(np.bool_)
-    right = np.where(named, 1 / each["ties"].to_numpy(np.float64), 0.0)
-    return Believed(right, (each["most"] / each["all"]).fillna(0.0).to_numpy(np.float64))
+    wanted = F.broadcast(counts.sparkSession.createDataFrame(asked.drop_duplicates().assign(asked=True)))
+    # Values of the same weight first, so that ties are counted without holding all values of a target at once.
+    ties = (
+        counts.join(wanted, ["target", "value"], "left")
+        .groupBy("target", "weight")
+        .agg(F.count(F.lit(1)).alias("ties"), F.collect_list(F.when(F.col("asked"), F.col("value"))).alias("values"))
+    )
+    best = F.max(F.struct("weight", "ties"))
+    # One row per distinct target, with no value in it but those that were drawn.
+    found = (
+        ties.groupBy("target")
+        .agg(
+            best.alias("best"),
+            F.sum(F.col("weight") * F.col("ties")).alias("all"),
+            F.collect_list(F.when(F.size("values") > 0, F.struct("weight", "values"))).alias("own"),
+        )
+        .collect()
+    )
+    most = {int(row["target"]): (row["best"]["weight"], row["best"]["ties"], row["all"]) for row in found}
+    own = {
+        (int(row["target"]), int(value)): same["weight"]
+        for row in found
+        for same in row["own"]
+        for value in same["values"]
+    }
+    right, confidence = np.zeros(len(asked)), np.zeros(len(asked))
+    for place_of, key in enumerate(zip(target.tolist(), asked["value"].tolist(), strict=True)):
+        if key[0] in most:
+            weight, many, total = most[key[0]]
+            right[place_of] = 1 / many if own.get(key) == weight else 0.0
+            confidence[place_of] = weight / total
+    return Believed(right, confidence)
 
 
 def guess(column: str, found: Believed, base: Believed) -> Guess:

@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     put("kanon_spark.engine.session", "get_spark", lambda: "spark")
     put("kanon_spark.verify.table", "verify_table", verdict)
     put("kanon_spark.engine.verification", "verify_with_config", verdict)
-    monkeypatch.setattr(command, "_open", opened)
+    monkeypatch.setattr(command, "open_table", opened)
     return seen
 
 
@@ -154,7 +154,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_name_is_a_path_where_it_looks_like_one(
     places: list[Any], table: str, format: str | None, path: str | None, name: str | None
 ) -> None:
-    assert command._open("spark", table, format=format, options=["header=true"] if path else []) == "frame"  # type: ignore[arg-type, comparison-overlap]
+    assert command.open_table("spark", table, format=format, options=["header=true"] if path else []) == "frame"  # type: ignore[arg-type, comparison-overlap]
     (source,) = places
     assert (source.path, source.table) == (path, name)
     assert source.options == ({"header": "true"} if path else {})
@@ -167,7 +167,7 @@ def test_wrong_options_are_2(asked: Asked, places: list[Any], monkeypatch: pytes
     with pytest.raises(RequestError, match="name=value"):
         command._option("header")
     with pytest.raises(ConfigError, match="allowed: parquet"):
-        command._open("spark", "x", format="parqet", options=[])  # type: ignore[arg-type]
+        command.open_table("spark", "x", format="parqet", options=[])  # type: ignore[arg-type]
 
 
 def test_a_release_is_verified_by_those_who_do_not_hold_the_key(
