@@ -23,7 +23,7 @@ Longs = NDArray[np.int64]
 class Contingency(NamedTuple):
     """Free rows by the starter's prefixes; the prefix of length m is its values in the first m QIs."""
 
-    count: Longs  # prefix lengths by slots of values: free rows that share the prefix and hold the value
+    counts: Longs  # prefix lengths by slots of values: free rows that share the prefix and hold the value
     held: Longs  # per prefix length: all free rows that share it
     end: Longs  # per prefix length: the place behind its run
 
@@ -39,7 +39,7 @@ def new_contingency(categoricals, slots):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def arrive(tables, slot, rows, here, first):  # type: ignore[no-untyped-def]
     """The first free signature starts a class: count the runs that begin with it."""
-    count, held, end = tables.count, tables.held, tables.end
+    counts, held, end = tables.counts, tables.held, tables.end
     for m in range(len(held)):
         if first < end[m]:
             continue
@@ -49,7 +49,7 @@ def arrive(tables, slot, rows, here, first):  # type: ignore[no-untyped-def]
             if here[i]:
                 held[m] += rows[i]
                 for j in range(m, len(held)):
-                    count[m, slot[i, j]] += rows[i]
+                    counts[m, slot[i, j]] += rows[i]
             i += 1
         end[m] = i
 
@@ -57,13 +57,13 @@ def arrive(tables, slot, rows, here, first):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def leave(tables, slot, rows, s):  # type: ignore[no-untyped-def]
     """Signature s, which is no longer free, is taken off the runs that it stands in."""
-    count, held, end = tables.count, tables.held, tables.end
+    counts, held, end = tables.counts, tables.held, tables.end
     for m in range(len(held)):
         if s >= end[m]:
             break  # the runs of longer prefixes lie inside
         held[m] -= rows[s]
         for j in range(m, len(held)):
-            count[m, slot[s, j]] -= rows[s]
+            counts[m, slot[s, j]] -= rows[s]
 
 
 @njit(cache=True)

@@ -39,10 +39,10 @@ class Sbca:
             bound = simple_bound(problem, ceiling=piece.suppressed, cap=piece.stop)
         return Solution(class_of, bound)
 
-    def refines(self, whole_size: int) -> bool:  # noqa: ARG002
+    def refines(self, whole_size: int) -> bool:
         """The classes stay what the paper makes them."""
         return False
 
-    def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:  # noqa: ARG002
+    def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Leave the classes as they are."""
         return class_of
