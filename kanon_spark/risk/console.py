@@ -14,10 +14,17 @@ Line = tuple[str, ...]
 
 
 def render_risk(report: RiskReport, console: "Console") -> None:
-    """Print a report.
+    """Print a report."""
+    if (console.encoding or "").lower().startswith("utf"):
+        _render(report, console)
+        return
+    # A terminal that cannot show every character must still show the report.
+    with console.capture() as capture:
+        _render(report, console)
+    console.file.write(capture.get().encode(console.encoding, "replace").decode(console.encoding))
 
-    The text is plain where the console cannot show every character.
-    """
+
+def _render(report: RiskReport, console: "Console") -> None:
     sides = [report.before] if report.after is None else [report.before, report.after]
     heads = ["the table"] if report.after is None else ["before", "after"]
     _section(console, "Risk of being found", ("", *heads, "what it says"), _measures(sides))
