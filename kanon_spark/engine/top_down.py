@@ -111,8 +111,10 @@ def count_marginals_in_spark(
             problem = solver.problem(batch)
             leaf_of = regions.assign(problem.codes)
             counter = Counter(problem)
-            for region in np.intersect1d(leaf_of, wanted):
-                yield _as_frame(int(region), counter.count(np.flatnonzero(leaf_of == region)), tallies)
+            here = np.intersect1d(leaf_of, wanted).tolist()
+            if here:
+                found = [counter.count(np.flatnonzero(leaf_of == region)) for region in here]
+                yield _as_frame(dict(zip(here, found, strict=True)), tallies)
 
     fields = ", ".join(f"{name} bigint" for name in tallies)
     # One line per value that a region holds: at most (regions above the block size) x (values of all QIs, which the
@@ -130,15 +132,20 @@ def count_marginals_in_spark(
     return {region: _from_frame(counted[region_of == region], tallies, width) for region in wanted}
 
 
-def _as_frame(region: int, marginals: Marginals, tallies: list[str]) -> pd.DataFrame:
-    qi = np.repeat(np.arange(len(marginals.start) - 1, dtype=np.int32), np.diff(marginals.start))
-    values = np.column_stack([marginals.signatures, marginals.persons, marginals.rows, marginals.labels])
-    return pd.DataFrame({"region": np.int32(region), "qi": qi, "code": marginals.codes}).join(
-        pd.DataFrame(values, columns=tallies)
-    )
+def _as_frame(found: Mapping[int, Marginals], tallies: list[str]) -> pd.DataFrame:
+    """Marginals of some regions, one line per value."""
+    each = list(found.values())
+    values = [np.column_stack([one.signatures, one.persons, one.rows, one.labels]) for one in each]
+    frame = pd.DataFrame(np.concatenate(values), columns=tallies)
+    qis = [np.repeat(np.arange(len(one.start) - 1), np.diff(one.start)) for one in each]
+    frame.insert(0, "region", np.repeat(list(found), [len(one.codes) for one in each]).astype(np.int32))
+    frame.insert(1, "qi", np.concatenate(qis).astype(np.int32))
+    frame.insert(2, "code", np.concatenate([one.codes for one in each]))
+    return frame
 
 
 def _from_frame(counted: pd.DataFrame, tallies: list[str], width: int) -> Marginals:
+    """Marginals of one region from its lines, in the order of QIs and codes."""
     start = np.searchsorted(counted["qi"].to_numpy(), np.arange(width + 1))
     values = counted[tallies].to_numpy(np.int64)
     return Marginals(

@@ -24,8 +24,9 @@ from solve_world import Signatures, classes_of
 from kanon_spark.config.models import QiSpec
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.engine.top_down import solve_top_down
+from kanon_spark.engine.top_down import count_marginals_in_spark, solve_top_down
 from kanon_spark.hierarchy.tree import Domain
+from kanon_spark.kernels.regions import count_marginals, grow_here
 from kanon_spark.methods.mondrian import Mondrian
 from kanon_spark.signatures.codebook import Codebook, QiColumn
 from kanon_spark.signatures.qi_columns import built_column
@@ -106,6 +107,25 @@ def test_spark_and_one_process_agree(spark: "SparkSession", tmp_path: Path, seed
     assert (persons >= given.solver.k).all()
     assert (solved.blocks > 1) == (len(persons) > 1)
     assert (solved.bound_kind, entries["bound"].sum()) == ("none", 0)
+
+
+def test_spark_counts_as_one_process_does(spark: "SparkSession") -> None:
+    """Every region of a tree of cuts, rows per class label included."""
+    given = random_signatures(6)
+    rng = np.random.default_rng(6)
+    frame = given.frame.assign(label_rows_0=rng.integers(0, 2, len(given.frame)))
+    frame["label_rows_1"] = frame["rows"] - frame["label_rows_0"]
+    solver = replace(given.solver, labels=2)
+    problem = solver.problem(frame)
+    regions, leaf_of = grow_here(problem, Mondrian().chooser(problem))
+    wanted = regions.leaves[1:]
+    assert len(wanted) > 3
+    found = count_marginals_in_spark(solver, spark.createDataFrame(frame), regions, wanted)
+    assert sorted(found) == sorted(wanted)
+    for region in wanted:
+        here = count_marginals(problem, np.flatnonzero(leaf_of == region))
+        for name in ("start", "codes", "signatures", "persons", "rows", "labels"):
+            assert np.array_equal(getattr(found[region], name), getattr(here, name)), name
 
 
 def test_the_bound_per_block_is_below_that_of_the_whole(spark: "SparkSession", tmp_path: Path) -> None:
