@@ -266,7 +266,7 @@ class Solver:
         """Block of each signature, cut and counted in this process."""
 
         def count(cuts: Cuts, request: CellRequest) -> Cells:
-            return count_cells(codes, cuts.assign(codes), request, self.forest)
+            return count_cells(codes, cuts.assign(codes), request, cuts.forest)
 
         return cut_blocks(self.cut_forest, signatures=len(codes), block_size=block_size, count=count).assign(codes)
 

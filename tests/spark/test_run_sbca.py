@@ -1,11 +1,15 @@
 """Whole runs of `sbca`: ranges, sets, nulls and a hierarchy, in one process and over blocks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from run_world import World, in_interval, in_range, in_set, published_by_row, smallest_class, untrue_cells
+from solve_world import Signatures, classes_of
+
+from kanon_spark.methods.sbca import Sbca
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,3 +63,14 @@ def test_what_is_left_over_is_suppressed_if_asked(spark: "SparkSession", tmp_pat
     release = world.run(world.job(QIS, k=4, sink=None, privacy=privacy, method=method), people(spark))
     assert (release.manifest["rows"]["released"], release.manifest["rows"]["suppressed"]) == (400, 1)
     assert release.manifest["class_sizes"]["smallest"] == 4
+
+
+def test_a_region_above_the_block_size_is_cut_where_sets_are_cut() -> None:
+    """Whoever measures sets as sets cuts them value by value, and must count them so."""
+    signatures = Signatures.random(3, size=400, k=4)
+    solver = replace(signatures.solver, method=Sbca())
+    gathered = signatures.frame.assign(bound=0.0, region=0, bin=0)
+    cut, whole = (solver.solve_regions(gathered, block_size=size, turn=1) for size in (10, 1000))
+    assert sorted(cut["h"]) == sorted(whole["h"]) == sorted(gathered["h"])
+    assert cut[~cut["open"]].groupby("class_id")["persons"].sum().min() >= 4
+    assert classes_of(cut) != classes_of(whole)
