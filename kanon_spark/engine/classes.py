@@ -12,6 +12,7 @@ from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import RequestError
 from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import FullDomainMethod, TopDownMethod
+from kanon_spark.methods.kactus import Kactus
 from kanon_spark.methods.mst import Mst
 from kanon_spark.stitch.graph import Graphs
 from kanon_spark.stitch.tree import Tree, tree_across_blocks, tree_in_one_process
@@ -65,6 +66,19 @@ def form_classes(
         from kanon_spark.engine.full_domain import solve_full_domain
 
         solved = solve_full_domain(ctx, solver, method, signatures, count=count, folder=folder, bound=execution.bound)
+    elif isinstance(method, Kactus):
+        from kanon_spark.engine.kactus import solve_kactus
+
+        solved = solve_kactus(
+            ctx,
+            solver,
+            method,
+            signatures,
+            count=count,
+            block_size=way.block_size,
+            folder=folder,
+            bound=execution.bound,
+        )
     elif isinstance(method, TopDownMethod):
         from kanon_spark.engine.top_down import solve_top_down
 

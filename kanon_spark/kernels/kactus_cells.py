@@ -63,12 +63,13 @@ def named_by(paths: list[Path], width: int) -> Bools:
     return named
 
 
-def place(classes: list[Holding], leaf_of: Ints, leaves: int) -> Ints:
-    """Class of each signature, by the leaf it lies in, or by the class that has borrowed it."""
+def place(classes: list[Holding], left: Holding, leaf_of: Ints, leaves: int) -> Ints:
+    """Class of each signature, by the leaf it lies in, or by the class that has borrowed it; -1 for what is left."""
     of_leaf = np.full(leaves, -1, np.int32)
     for number, held in enumerate(classes):
         of_leaf[list(held.leaves)] = number
     class_of = of_leaf[leaf_of]
+    class_of[list(left.borrowed)] = -1
     for number, held in enumerate(classes):
         class_of[list(held.borrowed)] = number
     return class_of

@@ -64,7 +64,7 @@ class Kactus:
         released = list(pruned.released)
         if pruned.left.persons >= k and not self.below:
             released.append((0, pruned.left))
-        class_of = place([held for _, held in released], leaf_of, len(regions.nodes))
+        class_of = place([held for _, held in released], pruned.left, leaf_of, len(regions.nodes))
         named = named_by([regions[node].path for node, _ in released], width)
         silent = silent_cells(problem, Classes(class_of, named), roots)
         if not self.below:

@@ -76,7 +76,7 @@ def publish(
             numbers |= _by_signature(found, index, class_of)
             continue
         label, loss = _own_values(column, codes, problem.rows, class_of, len(table))
-        star = _star(column)
+        star = star_of(column)
         label[silenced[:, index]], loss[silenced[:, index]] = star, 1.0
         chosen = np.where(open_, 0, class_of)
         labels[index] = np.where(open_, star, label[chosen] if len(label) else star).astype(object)
@@ -87,7 +87,7 @@ def publish(
     return Published(codebook.node_layout.pack(nodes), labels, losses, numbers)
 
 
-def _star(column: QiColumn) -> str:
+def star_of(column: QiColumn) -> str:
     """What a suppressed cell holds: `*` (or what the method's form says), or an array of that."""
     return member_text([column.form.suppressed]) if column.form.members else column.form.suppressed
 
@@ -96,7 +96,7 @@ def _own_values(
     column: QiColumn, codes: NDArray[np.int32], rows: NDArray[np.int64], class_of: NDArray[np.int32], classes: int
 ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
     """Label and loss of each class from the values it really holds."""
-    label = np.full(classes, _star(column), dtype=object)
+    label = np.full(classes, star_of(column), dtype=object)
     loss = np.ones(classes)
     placed = class_of >= 0
     pairs, pair_of = np.unique(np.stack([class_of[placed], codes[placed]], axis=1), axis=0, return_inverse=True)

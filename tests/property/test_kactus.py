@@ -18,7 +18,7 @@ from kanon_spark.kernels.kactus_cells import lost_values
 from kanon_spark.kernels.kactus_pruning import Holding, Loan, lendable, prune
 from kanon_spark.kernels.lattice import class_table
 from kanon_spark.kernels.problem import OWN, Problem
-from kanon_spark.kernels.regions import count_marginals, grow_here
+from kanon_spark.kernels.regions import Marginals, Path, Regions, count_marginals, grow, grow_here
 from kanon_spark.methods.base import Piece, Solution
 from kanon_spark.methods.kactus import Kactus
 
@@ -32,9 +32,21 @@ class World:
     problem: Problem
     trees: tuple[Tree, ...]
 
-    def solve(self, method: Kactus) -> Solution:
-        problem = self.problem
-        return method.solve(Piece(problem, np.inf, problem.size, 1.0 * len(self.trees), 0, trees=self.trees))
+    def solve(self, method: Kactus, path: Path = ()) -> Solution:
+        problem, cost = self.problem, 1.0 * len(self.trees)
+        return method.solve(Piece(problem, np.inf, problem.size, cost, 0, path=path, trees=self.trees))
+
+    def part(self, members: np.ndarray) -> "World":
+        given = self.problem
+        assert given.labels is not None
+        part = replace(
+            given,
+            codes=np.asfortranarray(given.codes[members]),
+            rows=given.rows[members],
+            persons=given.persons[members],
+            labels=given.labels[members],
+        )
+        return World(part, self.trees)
 
     @property
     def roots(self) -> np.ndarray:
@@ -332,6 +344,39 @@ def test_k_holds_nothing_is_lost_and_every_cell_is_true(
                     assert problem.forest.original[table[number, j]] != world.roots[j]
     again = world.solve(method)
     assert (again.class_of == class_of).all() and (again.nodes == nodes).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds(largest=80), CRITERIA, st.integers(1, 30))
+def test_regions_solved_elsewhere_give_the_same_classes(world: World, criterion: Criterion, block_size: int) -> None:
+    """Some cuts are made above, each region is solved by itself, and what it leaves open is pruned above."""
+    problem = world.problem
+    method = Kactus(criterion=criterion, leftover="suppress")
+
+    def count(regions: Regions, wanted: Sequence[int]) -> dict[int, Marginals]:
+        leaf_of = regions.assign(problem.codes)
+        return {region: count_marginals(problem, np.flatnonzero(leaf_of == region)) for region in wanted}
+
+    regions = grow(count, method.chooser(problem), signatures=problem.size, block_size=block_size)
+    region_of = regions.assign(problem.codes)
+    found: list[frozenset[int]] = []
+    carried: dict[int, Holding] = {}
+    for region in regions.leaves:
+        members = np.flatnonzero(region_of == region)
+        part = world.part(members).solve(replace(method, below=True), path=regions[region].path).class_of
+        found += [frozenset(members[held].tolist()) for held in classes(part)]
+        left = members[part < 0]
+        region_of[members[part >= 0]] = -1
+        loans = [Loan(int(problem.persons[s]), int(s)) for s in left]
+        persons = int(problem.persons[left].sum())
+        carried[region] = Holding(len(left), persons, (region,), (), lendable(loans, problem.k))
+    pruned = prune([node.children for node in regions.nodes], carried, k=problem.k)
+    above = [held for _, held in pruned.released] + ([pruned.left] if pruned.left.persons >= problem.k else [])
+    lent = {s for held in above for s in held.borrowed}
+    for held in above:
+        own = np.flatnonzero(np.isin(region_of, held.leaves)).tolist()
+        found.append(frozenset(set(own) - lent | set(held.borrowed)))
+    assert set(found) == {frozenset(held) for held in classes(world.solve(method).class_of)}
 
 
 @settings(max_examples=60, deadline=None)
