@@ -1,7 +1,7 @@
 """`kanon verify`: is a table what it claims to be?"""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.config.loader import LoadedConfig
+    from kanon_spark.config.models import CsvSpec, SensitiveSpec
+    from kanon_spark.verify.asked import Asked
     from kanon_spark.verify.facts import Verdict
 
 
 _FILE_ENDINGS = frozenset({".parquet", ".csv", ".tsv", ".json", ".jsonl", ".orc"})
+_MODELS = "Privacy models (each for all sensitive columns, or for one: COLUMN=…)"
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,49 @@ def verify(
     options: Annotated[
         list[str] | None, typer.Option("--option", metavar="name=value", help="A reader option, such as header=true.")
     ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option("--sensitive", metavar="a,b", help="The sensitive columns.", rich_help_panel=_MODELS),
+    ] = None,
+    l_diversity: Annotated[
+        list[str] | None,
+        typer.Option(metavar="L", help="3, entropy:3 or recursive:c:l.", rich_help_panel=_MODELS),
+    ] = None,
+    t_closeness: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="0.2, 0.2:ordered or 0.2:hierarchical.", rich_help_panel=_MODELS),
+    ] = None,
+    alpha: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A", help="0.5, or 0.3:HIV,cancer for some values alone.", rich_help_panel=_MODELS),
+    ] = None,
+    beta: Annotated[
+        list[str] | None, typer.Option(metavar="B", help="1, or 1:enhanced.", rich_help_panel=_MODELS)
+    ] = None,
+    delta: Annotated[
+        list[str] | None, typer.Option(metavar="D", help="delta-disclosure privacy.", rich_help_panel=_MODELS)
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=FILE", help="A hierarchy file of a column.", rich_help_panel=_MODELS),
+    ] = None,
+    personal_k: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column with each person's own k.", rich_help_panel=_MODELS),
+    ] = None,
+    k_map: Annotated[
+        int | None,
+        typer.Option(help="Persons of the population that each tuple must fit.", rich_help_panel=_MODELS),
+    ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="The population of --k-map.", rich_help_panel=_MODELS),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Check a table that claims to be k-anonymous, with code that shares nothing with the methods."""
+    from kanon_spark.cli.asked import hierarchy_files, sensitive_columns
     from kanon_spark.config.loader import load_config
     from kanon_spark.releases.manifest import read_manifest
 
@@ -68,12 +110,26 @@ def verify(
     # Who checks a release need not hold the keys of its pseudonyms.
     loaded = load_config(config, keys_optional=True) if config is not None else None
     question = _question(Question(column_names(qi or ()), k, unit), known, loaded)
+    files = hierarchy_files(hierarchy or ())
+    columns = sensitive_columns(
+        column_names(sensitive or ()),
+        l_diversity=l_diversity or (),
+        t_closeness=t_closeness or (),
+        alpha=alpha or (),
+        beta=beta or (),
+        delta=delta or (),
+        hierarchies=files,
+    )
+    if (k_map is None) != (population is None):
+        raise RequestError("--k-map and --population belong together", where="verify", fix="give both, or neither")
 
     from kanon_spark.engine.session import get_spark
 
     spark = get_spark()
     frame = open_table(spark, table, format=format, options=options or ())
-    verdict = _judge(spark, frame, question, known, loaded)
+    people = None if population is None else open_table(spark, population, format=None, options=())
+    asked = _asked(spark, columns, personal_k, (k_map, people, files), loaded)
+    verdict = _judge(spark, frame, question, known, loaded, asked)
     _show(verdict, as_json=as_json, quiet=quiet)
     raise typer.Exit(0 if verdict.passed else GuaranteeError.exit_code)
 
@@ -143,22 +199,63 @@ def _option(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _asked(
+    spark: "SparkSession",
+    columns: "Mapping[str, SensitiveSpec]",
+    personal_k: str | None,
+    people: "tuple[int | None, DataFrame | None, Mapping[str, CsvSpec]]",
+    loaded: "LoadedConfig | None",
+) -> "Asked":
+    """The privacy models of the options, and those of the configuration that the options do not name."""
+    from kanon_spark.verify.asked import Asked, Population, asked_by
+
+    k, population, files = people
+    asked = Asked()
+    if loaded is not None:
+        named = loaded.config.privacy.k_map
+        place = None if named is None else named.table or str(loaded.base_dir / (named.path or ""))
+        known = None if place is None else open_table(spark, place, format=None, options=())
+        asked = asked_by(loaded.config, base_dir=loaded.base_dir, population=known)
+    return replace(
+        asked,
+        sensitive={**asked.sensitive, **columns},
+        personal_k=personal_k or asked.personal_k,
+        population=asked.population if population is None or k is None else Population(population, k, files),
+    )
+
+
 def _judge(
     spark: "SparkSession",
     table: "DataFrame",
     question: Question,
     manifest: dict[str, Any] | None,
     loaded: "LoadedConfig | None",
+    asked: "Asked",
 ) -> "Verdict":
-    from kanon_spark.verify.table import verify_table
-
     if loaded is not None:
         from kanon_spark.engine.verification import verify_with_config
 
-        verdict = verify_with_config(loaded, table=table, spark=spark)
+        verdict = _with_models(verify_with_config(loaded, table=table, spark=spark), table, question, loaded, asked)
     else:
-        verdict = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit)
+        from kanon_spark.verify.table import verify_table
+
+        models = {"asked": asked} if asked else {}
+        verdict = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit, **models)
     return verdict if manifest is None else _against_manifest(verdict, manifest)
+
+
+def _with_models(
+    verdict: "Verdict", table: "DataFrame", question: Question, loaded: "LoadedConfig", asked: "Asked"
+) -> "Verdict":
+    """Add the checks of the privacy models; a release no longer names its persons, so that rows are counted."""
+    if not asked:
+        return verdict
+    from kanon_spark.verify.asked import published_names
+    from kanon_spark.verify.models import model_checks
+
+    qi = published_names(loaded.config, table.columns)
+    checks = model_checks(table, qi=qi, k=loaded.config.privacy.k, asked=asked, unit=question.unit)
+    return replace(verdict, checks=(*verdict.checks, *checks))
 
 
 def _against_manifest(verdict: "Verdict", manifest: dict[str, Any]) -> "Verdict":

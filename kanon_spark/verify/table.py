@@ -1,18 +1,22 @@
-"""Does a table hold k? Asked of any table, whoever made it."""
+"""Does a table hold k, and the models beyond it? Asked of any table, whoever made it."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
+from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.facts import Check, ClassFacts, Verdict
 from kanon_spark.verify.groups import Summary, group_rows, summarize
+from kanon_spark.verify.models import model_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def verify_table(table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | None = None) -> Verdict:
+def verify_table(
+    table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | None = None, asked: Asked | None = None
+) -> Verdict:
     """Group a table by its quasi-identifiers and check that every group has at least k rows, or k distinct persons.
 
     Null is a value like any other. A row whose `unit` is null counts as a person of its own.
@@ -22,9 +26,11 @@ def verify_table(table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | N
         qi: Its quasi-identifiers.
         k: Least size of a group.
         unit: Column of the protected person; None counts rows.
+        asked: Privacy models beyond k (see `privacy/README.md`).
 
     Returns:
-        A verdict with the check `k`, the class sizes, the row count and the table's content hash.
+        A verdict with the check `k`, one for each model and sensitive column that is asked, the class sizes, the row
+        count and the table's content hash.
 
     Raises:
         MissingInputError: The table lacks a column that was named.
@@ -40,7 +46,8 @@ def verify_table(table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | N
     kept = [name for name in table.columns if name not in set(qi)]
     found = summarize(group_rows(table, qi=qi, kept=kept, unit=unit), width=len(qi), k=k)
     facts = ClassFacts.of(found.sizes, k=k, achieved=found.persons)
-    return Verdict((k_check(found, k=k, persons=unit is not None),), facts, found.rows, found.content)
+    models = model_checks(table, qi=qi, k=k, asked=asked, unit=unit) if asked else ()
+    return Verdict((k_check(found, k=k, persons=unit is not None), *models), facts, found.rows, found.content)
 
 
 def k_check(found: Summary, *, k: int, persons: bool) -> Check:

@@ -1,0 +1,112 @@
+"""The privacy models that `kanon verify` is asked for on the command line, read into the words of a configuration.
+
+A model holds for every `--sensitive` column, or for one of them: `--l-diversity 3 --l-diversity disease=entropy:4`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kanon_spark.config.models import CsvSpec, SensitiveSpec
+from kanon_spark.errors import RequestError
+from kanon_spark.verify.asked import own_models
+
+
+def sensitive_columns(
+    names: Sequence[str],
+    *,
+    l_diversity: Sequence[str] = (),
+    t_closeness: Sequence[str] = (),
+    alpha: Sequence[str] = (),
+    beta: Sequence[str] = (),
+    delta: Sequence[str] = (),
+    hierarchies: Mapping[str, CsvSpec] | None = None,
+) -> dict[str, SensitiveSpec]:
+    """The models of each sensitive column.
+
+    >>> sensitive_columns(["ill"], l_diversity=["recursive:2:3"])["ill"].l_diversity
+    LDiversitySpec(l=3.0, kind='recursive', c=2.0)
+    """
+    readers: dict[str, tuple[str, Sequence[str], Callable[[str], object]]] = {
+        "l_diversity": ("--l-diversity", l_diversity, _diversity),
+        "t_closeness": ("--t-closeness", t_closeness, lambda text: _number_and(text, "t", "distance")),
+        "alpha": ("--alpha", alpha, _alpha),
+        "beta_likeness": ("--beta", beta, lambda text: _number_and(text, "beta", "kind")),
+        "delta_disclosure": ("--delta", delta, float),
+    }
+    general: dict[str, object] = {}
+    own: dict[str, dict[str, object]] = {name: {} for name in names}
+    for key, (option, given, read) in readers.items():
+        if given and not names:
+            raise RequestError(
+                "says nothing without a sensitive column", where=option, fix="name it: --sensitive COLUMN"
+            )
+        for text in given:
+            column, sign, rest = text.partition("=")
+            target, words = (own[column], rest) if sign and column in own else (general, text)
+            target[key] = _read(read, words, key=key, option=option)
+    files = hierarchies or {}
+    shared = SensitiveSpec.model_validate(general)
+    return {
+        name: own_models(SensitiveSpec.model_validate({**own[name], "hierarchy": files.get(name)}), shared)
+        for name in names
+    }
+
+
+def hierarchy_files(given: Sequence[str]) -> dict[str, CsvSpec]:
+    """`COLUMN=FILE`, once per column."""
+    files = {}
+    for text in given:
+        column, sign, path = text.partition("=")
+        if not sign or not path:
+            raise RequestError("must be written as COLUMN=FILE", where="--hierarchy", fix="--hierarchy disease=icd.csv")
+        files[column] = CsvSpec(path=str(Path(path).expanduser().absolute()))
+    return files
+
+
+def _read(read: Callable[[str], object], text: str, *, key: str, option: str) -> object:
+    """One option, checked as the configuration would check it."""
+    try:
+        value = read(text)
+        SensitiveSpec.model_validate({key: value})
+    except ValidationError as problem:
+        first: Any = problem.errors()[0]
+        raise RequestError(f"cannot be read: {first['msg']}", where=option, fix=_FORMS[key]) from None
+    except ValueError:
+        raise RequestError("cannot be read", where=option, fix=_FORMS[key]) from None
+    return value
+
+
+_FORMS = {
+    "l_diversity": "3, entropy:3 or recursive:c:l, such as recursive:2:3",
+    "t_closeness": "0.2, 0.2:ordered or 0.2:hierarchical",
+    "alpha": "0.5, or 0.3:HIV,cancer for some values alone",
+    "beta_likeness": "1, or 1:enhanced",
+    "delta_disclosure": "a number above 0",
+}
+
+
+def _diversity(text: str) -> dict[str, object]:
+    kind, *numbers = text.split(":")
+    if not numbers:
+        return {"l": float(kind)}
+    if kind == "recursive" and len(numbers) == 2:
+        return {"kind": kind, "c": float(numbers[0]), "l": float(numbers[1])}
+    if kind == "recursive" or len(numbers) > 1:
+        raise ValueError
+    return {"kind": kind, "l": float(numbers[0])}
+
+
+def _number_and(text: str, number: str, word: str) -> dict[str, object]:
+    amount, sign, rest = text.partition(":")
+    return {number: float(amount), **({word: rest} if sign else {})}
+
+
+def _alpha(text: str) -> dict[str, object]:
+    amount, sign, names = text.partition(":")
+    values = tuple(name.strip() for name in names.split(",") if name.strip())
+    if sign and not values:
+        raise ValueError
+    return {"alpha": float(amount), **({"values": values} if sign else {})}

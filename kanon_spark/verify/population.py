@@ -1,0 +1,127 @@
+"""k-map: how many persons of a population each published tuple fits.
+
+Labels are judged by `truth.py`, as everywhere: a label fits a person if it is true of the person's value. That is
+decided once per pair of label and value of a column; the tuples are then put together by joins.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kanon_spark.config.models import QiSpec
+from kanon_spark.errors import MissingInputError
+from kanon_spark.verify.asked import Found, Population
+from kanon_spark.verify.groups import quoted
+from kanon_spark.verify.truth import Judge, judge_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_KINDS = {
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+    "float": "real",
+    "double": "real",
+    "date": "date",
+    "boolean": "boolean",
+}
+
+
+def fitting_population(
+    table: "DataFrame", *, qi: Sequence[str], unit: str | None, population: Population, base_dir: Path
+) -> Found:
+    """Least persons that a published tuple fits, and how many tuples fit fewer than k.
+
+    Args:
+        table: The published table.
+        qi: Its quasi-identifiers; the population must have them too, with its own raw values.
+        unit: Column of the person; counts persons where the population has it, else rows.
+        population: The population, k, and the hierarchy files of the labels.
+        base_dir: Folder that the files' paths start from.
+
+    Raises:
+        MissingInputError: The population lacks a quasi-identifier.
+    """
+    from pyspark.sql import functions as F
+
+    missing = [name for name in qi if name not in population.table.columns]
+    if missing:
+        raise MissingInputError(
+            f"the population has no column {', '.join(map(repr, missing))}",
+            where="k_map",
+            fix="give it the quasi-identifiers of the table",
+        )
+    width = range(len(qi))
+    labels = [f"label{i}" for i in width]
+    values = [f"value{i}" for i in width]
+    published = table.select(
+        *[F.col(quoted(name)).cast("string").alias(label) for name, label in zip(qi, labels, strict=True)]
+    ).distinct()
+    people = _people(population.table, qi, values, unit)
+    # Start with the column that tells most persons apart, so that few pairs are looked at in the others.
+    counts = people.agg(*[F.count_distinct(value) for value in values]).collect()[0]
+    order = sorted(width, key=lambda i: -counts[i])
+    matched = published
+    for step, i in enumerate(order):
+        pairs = _true_pairs(published, people, i, _judge(population, qi[i], base_dir)).select(
+            F.col("label").alias("same_label"), F.col("value").alias("same_value")
+        )
+        same_label = F.col(labels[i]).eqNullSafe(F.col("same_label"))
+        same_value = F.col(values[i]).eqNullSafe(F.col("same_value"))
+        if step == 0:
+            matched = matched.join(pairs, same_label).join(people, same_value)
+        else:
+            matched = matched.join(pairs, same_label & same_value)
+        matched = matched.drop("same_label", "same_value")
+    fitting = matched.groupBy(*labels).agg(F.sum("persons").alias("persons"))
+    few = F.count(F.when(F.col("persons") < population.k, 1))
+    # One row each: the tuples that fit nobody are those that the joins have lost.
+    classes = published.count()
+    least, failing, found = fitting.agg(F.min("persons"), few, F.count(F.lit(1))).collect()[0]
+    nobody = classes - found
+    worst = None if classes == 0 else 0.0 if nobody else float(least)
+    words = f"a tuple that fits at least {population.k} persons of the population"
+    return Found("k_map", words, worst, failing + nobody, classes)
+
+
+def _people(table: "DataFrame", qi: Sequence[str], values: Sequence[str], unit: str | None) -> "DataFrame":
+    """Distinct raw tuples of the population, as texts, with their persons."""
+    from pyspark.sql import functions as F
+
+    counted = unit is not None and unit in table.columns
+    person = [F.col(quoted(unit)).alias("person")] if unit is not None and counted else []
+    texts = [F.col(quoted(name)).cast("string").alias(value) for name, value in zip(qi, values, strict=True)]
+    persons = F.count(F.lit(1))
+    if counted:
+        persons = F.count_distinct("person") + F.count(F.when(F.col("person").isNull(), 1))
+    return table.select(*texts, *person).groupBy(*values).agg(persons.alias("persons"))
+
+
+def _judge(population: Population, name: str, base_dir: Path) -> Judge:
+    spec = population.hierarchies.get(name)
+    kind = population.table.schema[name].dataType.simpleString()
+    known = _KINDS.get(kind, "real" if kind.startswith("decimal") else "text")
+    known = "timestamp" if kind.startswith("timestamp") else known
+    path = None if spec is None else base_dir / Path(spec.path).expanduser()
+    return judge_for(QiSpec(hierarchy=spec), kind=known, csv_path=path)
+
+
+def _true_pairs(published: "DataFrame", people: "DataFrame", i: int, judge: Judge) -> "DataFrame":
+    """Each label of column i with each value that it is true of."""
+    from pyspark.sql import functions as F
+
+    labels = published.select(F.col(f"label{i}").alias("label")).distinct()
+    values = people.select(F.col(f"value{i}").alias("value")).distinct()
+    return labels.crossJoin(values).mapInArrow(partial(_keep_true, judge=judge), "label string, value string")
+
+
+def _keep_true(batches: "Iterable[pa.RecordBatch]", *, judge: Judge) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
+    for batch in batches:
+        pairs = zip(batch.column("value").to_pylist(), batch.column("label").to_pylist(), strict=True)
+        yield batch.filter(pa.array([judge.covers(value, label) for value, label in pairs], pa.bool_()))
