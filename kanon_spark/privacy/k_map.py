@@ -7,7 +7,8 @@ both.
 
 Cost: classes times population tuples, but a tuple is given up at the first QI that does not fit, and a class is done as
 soon as `stop` persons were found.
-Source: Sweeney: k-Anonymity (IJUFKS 2002), "k-map"; El Emam, Dankar: Protecting Privacy Using k-Anonymity (JAMIA 2008).
+Source: Sweeney: Computational Disclosure Control (thesis, MIT 2001); El Emam, Dankar: Protecting Privacy Using
+k-Anonymity (JAMIA 2008).
 """
 
 from typing import NamedTuple

@@ -124,8 +124,8 @@ def test_pycanon_agrees(spark: SparkSession) -> None:
     # It takes text for equally far apart, and numbers for ordered by the values that occur: both as we do.
     assert found["t_closeness(ill)"] == pytest.approx(theirs("t_closeness", "ill"))
     assert found["t_closeness(cost)"] == pytest.approx(theirs("t_closeness", "cost"))
-    # Enhanced: it returns the largest min(beta, -ln q) over the values, a limit, whether or not the rises keep to it. We
-    # say the largest rise, or that no beta will do; where all keep to it, that is the basic beta.
+    # Enhanced: it returns the largest min(beta, -ln q) over the values, a limit, whether or not the rises keep to it.
+    # We say the largest rise, or that no beta will do; where all keep to it, that is the basic beta.
     assert found["beta_likeness(cost)"] in (pytest.approx(theirs("basic_beta_likeness", "cost")), math.inf)
 
     # Its delta passes over values that a class lacks; where every class has all of them, it is ours.
@@ -133,8 +133,8 @@ def test_pycanon_agrees(spark: SparkSession) -> None:
     full = pd.concat([rows[["age", "ill"]], every], ignore_index=True)
     delta = worst_of(to_spark(spark, full, "age string, ill string"), {"ill": {"delta_disclosure": 1}})
     assert delta["delta_disclosure(ill)"] == pytest.approx(anonymity.delta_disclosure(full, ["age"], ["ill"]))
-    # Recursive: it sorts ascending, so that its r1 is the rarest value, not the most frequent one as in the paper. Where
-    # a class holds its two values equally often they agree; its c is the next whole number above our ratio.
+    # Recursive: it sorts ascending, so that its r1 is the rarest value, not the most frequent one as in the paper.
+    # Where a class holds its two values equally often they agree; its c is the next whole number above our ratio.
     even = pd.DataFrame({"age": list("aabb"), "ill": ["flu", "ulcer"] * 2})
     ratio = worst_of(to_spark(spark, even, "age string, ill string"), {"ill": {"l_diversity": RECURSIVE}})
     wanted = anonymity.recursive_c_l_diversity(even, ["age"], ["ill"])[0]

@@ -1,0 +1,229 @@
+"""What is asked of sensitive columns: from the configuration and the command line to demands, and what is refused."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kanon_spark.cli import verify as command
+from kanon_spark.cli.asked import hierarchy_files, sensitive_columns
+from kanon_spark.config.models import Config, CsvSpec, PrivacySpec, SensitiveSpec
+from kanon_spark.errors import RequestError
+from kanon_spark.hierarchy.tree import Tree
+from kanon_spark.privacy.alpha import Alpha
+from kanon_spark.privacy.asked import models_of
+from kanon_spark.privacy.base import Model
+from kanon_spark.privacy.beta_likeness import BetaLikeness
+from kanon_spark.privacy.columns import Column
+from kanon_spark.privacy.delta_disclosure import DeltaDisclosure
+from kanon_spark.privacy.demands import Demands
+from kanon_spark.privacy.feasibility import forced, impossible, impossible_k_map
+from kanon_spark.privacy.histograms import histograms_of
+from kanon_spark.privacy.judging import judge
+from kanon_spark.privacy.l_diversity import Distinct, Entropy, Recursive
+from kanon_spark.privacy.personal_k import PersonalK
+from kanon_spark.privacy.t_closeness import TCloseness
+from kanon_spark.verify.asked import Asked, asked_by, own_models, published_names
+
+ILL = Column("ill", np.array([6, 3, 1]))
+
+
+def achieved(column: Column, model: Model, counts: list[int]) -> float:
+    """What one class with these counts has."""
+    codes = np.repeat(np.arange(len(counts), dtype=np.int32), counts)[:, None]
+    one = histograms_of(np.zeros(len(codes), np.int64), codes, np.ones(len(codes), np.int64), units=1)
+    return judge([column], {column.name: [model]}, one)[0].worst
+
+
+def test_worked_examples_of_the_papers() -> None:
+    """Li et al.: salaries 3..11 (thousands); the class {3, 4, 5} is .375 away, {6, 8, 11} is .167."""
+    salaries = Column("salary", np.ones(9, np.int64), ordered=True)
+    near = TCloseness(0.2, "ordered")
+    assert achieved(salaries, near, [1, 1, 1, 0, 0, 0, 0, 0, 0]) == pytest.approx(0.375)
+    assert achieved(salaries, near, [0, 0, 0, 1, 0, 1, 0, 0, 1]) == pytest.approx(1 / 6)
+    # Machanavajjhala et al.: counts 4, 3, 2, 1 are recursive (2,3)-diverse only if 4 < 2 · (2 + 1).
+    assert achieved(Column("ill", np.array([4, 3, 2, 1])), Recursive(2, 3), [4, 3, 2, 1]) == pytest.approx(4 / 3)
+    assert achieved(ILL, Entropy(2), [2, 2, 2]) == pytest.approx(3)
+
+
+def test_a_disease_is_as_far_as_its_lowest_common_ancestor() -> None:
+    """Li et al.'s tree of diseases in small: two under each of two organs, both of one system."""
+    levels = np.array([[0, 1, 2, 3], [4, 4, 5, 5], [6, 6, 6, 6]], np.int32)
+    column = Column("ill", np.array([1, 1, 1, 1]), levels=levels)
+    model = TCloseness(0.2, "hierarchical")
+    assert achieved(column, model, [1, 0, 1, 0]) == pytest.approx(0.25)  # half of it moves half the way
+    assert achieved(column, model, [1, 1, 0, 0]) == pytest.approx(0.5)  # half of it moves the whole way
+    tree = Tree.flat(["a", "b"])
+    flat = Column.under(tree, "ill", np.array([1, 3]))
+    assert achieved(flat, model, [1, 0]) == pytest.approx(0.75)
+
+
+def test_a_column_goes_before_what_holds_for_all() -> None:
+    privacy = PrivacySpec.model_validate(
+        {"l_diversity": {"l": 3, "kind": "entropy"}, "t_closeness": 0.3, "delta_disclosure": 2, "beta_likeness": 1}
+    )
+    own = SensitiveSpec.model_validate(
+        {
+            "l_diversity": {"l": 2, "kind": "recursive", "c": 3},
+            "alpha": {"alpha": 0.4, "values": ["flu", "none"]},
+            "beta_likeness": {"beta": 2, "kind": "enhanced"},
+        }
+    )
+    assert models_of(own, privacy, {"flu": 1}) == (
+        Recursive(3, 2),
+        TCloseness(0.3),
+        Alpha(0.4, (1,)),
+        BetaLikeness(2, "enhanced"),
+        DeltaDisclosure(2),
+    )
+    assert models_of(SensitiveSpec(), privacy, {})[0] == Entropy(3)
+    with pytest.raises(RequestError, match="needs c"):
+        models_of(SensitiveSpec.model_validate({"l_diversity": {"l": 2, "kind": "recursive"}}), privacy, {})
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (TCloseness(0.2, "ordered"), "numbers or dates"),
+        (TCloseness(0.2, "hierarchical"), "needs a hierarchy"),
+        (Alpha(0.2, (3,)), "none of the column's"),
+        (PersonalK(), "each person's k"),
+    ],
+)
+def test_models_that_say_nothing_about_a_column_are_refused(model: Model, why: str) -> None:
+    with pytest.raises(RequestError, match=why):
+        Demands.of([ILL], {"ill": [model]})
+    with pytest.raises(RequestError, match="no sensitive column 'pay'"):
+        Demands.of([ILL], {"pay": [Distinct(2)]})
+
+
+def test_what_cannot_be_met_is_explained_without_values() -> None:
+    models: list[Model] = [Distinct(4), Entropy(3), Recursive(1, 2), Alpha(0.5), TCloseness(0), BetaLikeness(0.1)]
+    said = impossible([ILL], {"ill": models})
+    assert [line.split(" cannot be met")[0] for line in said] == [
+        "ill: distinct l-diversity (l = 4)",
+        "ill: entropy l-diversity (l = 3)",
+        "ill: recursive (c,l)-diversity (c = 1, l = 2)",
+        "ill: (alpha,k)-anonymity (alpha = 0.5)",
+    ]
+    assert said[0].endswith("the table holds only 3 values")
+    assert "the table as one single class has 0.6" in said[3]
+    assert impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=2) == []  # 4 of 8
+    assert "even if those are suppressed" in impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=1)[0]
+    assert impossible([ILL], {"ill": [Distinct(4)]}, suppressible=10) == []  # nothing need be released
+    # Four persons carry ten values: whoever goes takes several along.
+    assert impossible([ILL], {"ill": [Alpha(0.5)]}, persons=6)
+    assert impossible([ILL], {"ill": [Recursive(1, 2)]}, suppressible=1, persons=6) == []
+    wish = Column.personal("own", np.array([2, 9]), np.array([3, 1]))
+    assert impossible([wish], {"own": [PersonalK()]}) == [
+        "own: personalized k cannot be met: somebody asks for a k of 9, and the table has 4 persons"
+    ]
+    assert impossible([wish], {"own": [PersonalK()]}, suppressible=1) == []
+    assert impossible_k_map(5, 4) == ["k-map with k = 5 cannot be met: the population has 4 persons"]
+    assert impossible_k_map(5, 5) == []
+
+
+def test_demands_that_leave_hardly_any_class_are_told() -> None:
+    models: list[Model] = [TCloseness(0), DeltaDisclosure(1), TCloseness(0.1), Distinct(2)]
+    assert forced([ILL], {"ill": models}) == [
+        "ill: t-closeness (t = 0, equal distance) leaves a single class: "
+        "every class must repeat the release's distribution exactly",
+        "ill: delta-disclosure privacy (delta = 1) leaves a single class: "
+        "every class must hold every value of the release",
+    ]
+    twice = Column("ill", np.array([60, 4]))
+    assert [line.split(":")[1].strip() for line in forced([twice], {"ill": models})] == [
+        "t-closeness (t = 0, equal distance) leaves at most 4 classes",
+        "delta-disclosure privacy (delta = 1) leaves at most 4 classes",
+    ]
+    assert forced([Column("ill", np.zeros(2, np.int64))], {"ill": models}) == []
+
+
+def test_options_are_read_like_a_configuration() -> None:
+    found = sensitive_columns(
+        ["ill", "pay"],
+        l_diversity=["2", "ill=entropy:3"],
+        t_closeness=["pay=0.2:ordered"],
+        alpha=["ill=0.3:HIV, flu=A"],
+        beta=["1:enhanced"],
+        delta=["1.5"],
+        hierarchies={"ill": CsvSpec(path="ill.csv")},
+    )
+    assert found["ill"] == SensitiveSpec.model_validate(
+        {
+            "l_diversity": {"l": 3, "kind": "entropy"},
+            "alpha": {"alpha": 0.3, "values": ["HIV", "flu=A"]},
+            "beta_likeness": {"beta": 1, "kind": "enhanced"},
+            "delta_disclosure": 1.5,
+            "hierarchy": "ill.csv",
+        }
+    )
+    assert found["pay"].l_diversity is not None
+    assert (found["pay"].l_diversity.l, found["pay"].alpha, found["pay"].hierarchy) == (2, None, None)
+    assert found["pay"].t_closeness is not None
+    assert found["pay"].t_closeness.distance == "ordered"
+    assert Path(hierarchy_files(["ill=a/b.csv"])["ill"].path) == Path.cwd() / "a/b.csv"
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"l_diversity": ["many"]}, "--l-diversity"),
+        ({"l_diversity": ["recursive:3"]}, "--l-diversity"),
+        ({"l_diversity": ["entropy:2:3"]}, "--l-diversity"),
+        ({"l_diversity": ["0"]}, "--l-diversity"),
+        ({"l_diversity": ["eager:2"]}, "--l-diversity"),
+        ({"t_closeness": ["2"]}, "--t-closeness"),
+        ({"t_closeness": ["0.2:near"]}, "--t-closeness"),
+        ({"alpha": ["0.5:"]}, "--alpha"),
+        ({"beta": ["1:extra"]}, "--beta"),
+        ({"delta": ["-1"]}, "--delta"),
+        ({"delta": ["pay=1"]}, "--delta"),
+    ],
+)
+def test_options_that_cannot_be_read_are_named(options: dict[str, Any], where: str) -> None:
+    with pytest.raises(RequestError) as problem:
+        sensitive_columns(["ill"], **options)
+    assert problem.value.where == where
+    assert problem.value.fix
+
+
+def test_models_without_a_column_and_files_without_a_name_are_refused() -> None:
+    with pytest.raises(RequestError, match="without a sensitive column"):
+        sensitive_columns([], alpha=["0.5"])
+    with pytest.raises(RequestError, match="COLUMN=FILE"):
+        hierarchy_files(["ill.csv"])
+    with pytest.raises(RequestError, match="needs c"):
+        own_models(SensitiveSpec.model_validate({"l_diversity": {"l": 2, "kind": "recursive"}}), SensitiveSpec())
+
+
+def test_a_configuration_asks_for_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its keys are refused by `load_config` as long as no run enforces them; what they will ask is settled here."""
+    config = Config.model_validate(
+        {
+            "columns": {
+                "quasi_identifiers": {"age": "age.csv", "zip": {}},
+                "sensitive": {"ill": {"l_diversity": 4}, "pay": {}},
+            },
+            "privacy": {"l_diversity": 2, "personal_k": "own", "k_map": {"k": 9, "path": "people.parquet"}},
+            "output": {"numeric": "bounds"},
+        }
+    )
+    asked = asked_by(config, base_dir=Path("job"))
+    assert [spec.l_diversity.l for spec in asked.sensitive.values() if spec.l_diversity] == [4, 2]
+    assert (asked.personal_k, asked.population, bool(asked)) == ("own", None, True)
+    assert not Asked({"ill": SensitiveSpec()})
+    assert published_names(config, ["age", "age_lo", "age_hi", "zip", "ill"]) == ("age", "age_lo", "age_hi", "zip")
+
+    opened: list[str] = []
+    monkeypatch.setattr(command, "open_table", lambda spark, place, **_: opened.append(place) or "people")
+    loaded: Any = SimpleNamespace(config=config, base_dir=Path("job"))
+    more: Any = {"ill": SensitiveSpec.model_validate({"alpha": 0.5})}
+    whole = command._asked("spark", more, None, (None, None, {}), loaded)  # type: ignore[arg-type]
+    assert opened == ["job/people.parquet"]
+    assert whole.population is not None
+    assert (whole.population.k, list(whole.population.hierarchies)) == (9, ["age"])
+    assert whole.sensitive["ill"] == more["ill"]  # what the options say goes before
+    assert whole.sensitive["pay"].l_diversity is not None
