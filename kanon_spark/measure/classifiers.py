@@ -1,8 +1,12 @@
 """Two classifiers over features with missing cells: naive Bayes and a decision tree. scikit-learn does the learning.
 
 *Naive Bayes* has one small model per column: shares of values are the counts of a multinomial one, with Laplace's
-correction; positions are Gaussian. A missing cell says nothing, neither in training nor when asked. The *tree* is grown
-by Gini impurity down to leaves of `LEAF_ROWS` rows, and learns at every split where missing cells go.
+correction; positions are Gaussian. A missing cell says nothing, neither in training nor when asked.
+
+The *tree* is grown by Gini impurity down to leaves of `LEAF_ROWS` rows, on rows as they may have been: every coarse
+cell is replaced by one of the values that it covers, drawn at random, `COPIES` times over. A tree that sees coarse and
+missing cells as such splits by how coarse they are. Where a method chooses by the label what it keeps (`kactus` does)
+that tells the label of released rows, and nothing about raw rows, of which nothing is coarse.
 """
 
 from collections.abc import Sequence
@@ -16,6 +20,7 @@ from kanon_spark.measure.features import Features
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+COPIES = 3
 LEAF_ROWS = 20  # a tree that may isolate single rows learns noise, of the original more than of any release
 
 
@@ -89,12 +94,13 @@ class DecisionTree:
         self._tree: Any = None
 
     def fit(self, columns: Sequence[Features], labels: Ints, *, classes: int) -> None:
-        """Grow the tree."""
+        """Grow the tree; rows without coarse cells are the same in every copy, and give the tree they always give."""
         from sklearn.tree import DecisionTreeClassifier
 
-        # The seed only breaks ties between splits that are equally good.
-        self._tree = DecisionTreeClassifier(min_samples_leaf=LEAF_ROWS, random_state=self._seed)
-        self._tree.fit(_side_by_side(columns), labels)
+        rng = np.random.default_rng(self._seed)
+        copies = np.vstack([_side_by_side([column.drawn(rng) for column in columns]) for _ in range(COPIES)])
+        self._tree = DecisionTreeClassifier(min_samples_leaf=LEAF_ROWS * COPIES, random_state=self._seed)
+        self._tree.fit(copies, np.tile(labels, COPIES))
 
     def predict(self, columns: Sequence[Features]) -> Ints:
         """The majority of the leaf that each row falls into."""

@@ -11,7 +11,7 @@ Columns of very many values keep the most frequent ones; all others share one fe
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,16 +33,38 @@ class Features:
     Attributes:
         values: Rows by features; a row of NaN where the cell is missing.
         ordered: True where the single feature is a position on an axis, False for shares of values.
+        widths: How far apart the ends of each row's interval are; None where all are single positions.
     """
 
     values: Floats
     ordered: bool
+    widths: Floats | None = None
 
     @property
     def known(self) -> NDArray[np.bool_]:
         """Rows whose cell is not missing."""
         known: NDArray[np.bool_] = ~np.isnan(self.values[:, 0])
         return known
+
+    def drawn(self, rng: np.random.Generator) -> "Features":
+        """The column as it may have been: every cell replaced by one of the values that it covers, drawn at random.
+
+        Missing cells are drawn from what the other rows tell; where none tells anything, they stay missing.
+        """
+        known = self.known
+        if not known.any():
+            return self
+        if self.ordered:
+            drawn = self.values.copy()
+            if self.widths is not None:
+                drawn[:, 0] += (rng.random(len(drawn)) - 0.5) * self.widths
+            drawn[~known, 0] = rng.choice(drawn[known, 0], int((~known).sum()))
+            return Features(drawn, True)
+        shares = np.where(known[:, None], self.values, self.values[known].mean(axis=0))
+        reached = shares.cumsum(axis=1)
+        sums = reached[:, -1]
+        picked = (reached <= (rng.random(len(shares)) * sums)[:, None]).sum(axis=1)
+        return Features(np.eye(shares.shape[1])[picked], False)
 
 
 class Reader:
@@ -68,10 +90,12 @@ class Reader:
         """
         texts = cells.map(_as_text)
         codes, distinct = pd.factorize(texts)  # null has code -1
-        one: Callable[[str], Floats] = self._position if self.attribute.ordered else self._shares
-        known = [self._raw(str(text)) if raw else one(str(text)) for text in distinct]
-        table = np.vstack([*known, np.full(self.width, np.nan)])
-        return Features(table[codes], self.attribute.ordered)
+        if not self.attribute.ordered:
+            known = [self._raw(str(text)) if raw else self._shares(str(text)) for text in distinct]
+            return Features(np.vstack([*known, np.full(self.width, np.nan)])[codes], False)
+        ends = [(self._place(str(text)),) * 2 if raw else self._ends(str(text)) for text in distinct]
+        table = np.array([*ends, (np.nan, np.nan)])[codes]
+        return Features(table.mean(axis=1, keepdims=True), True, table[:, 1] - table[:, 0])
 
     @property
     def width(self) -> int:
@@ -85,33 +109,37 @@ class Reader:
         rows = np.zeros(count, np.int64)
         if frequent is not None:
             for text, often in frequent.value_counts().items():
-                rows[self._number.get(str(text), 0)] += often if str(text) in self._number else 0
+                if str(text) in self._number:
+                    rows[self._number[str(text)]] = often
         feature = np.full(count, MOST_VALUES - 1)
         feature[np.argsort(-rows, kind="stable")[: MOST_VALUES - 1]] = np.arange(MOST_VALUES - 1)
         return feature
 
     def _raw(self, text: str) -> Floats:
         number = self._number.get(text)
-        if self.attribute.ordered:
-            place = position_of(text, self.attribute.kind) if number is None else self.attribute.positions[number]
-            return np.array([place])
         return self._spread([] if number is None else [number])
 
-    def _position(self, text: str) -> Floats:
+    def _place(self, text: str) -> float:
+        """Where a single value lies."""
+        number = self._number.get(text)
+        return position_of(text, self.attribute.kind) if number is None else float(self.attribute.positions[number])
+
+    def _ends(self, text: str) -> tuple[float, float]:
+        """Least and largest position that a published cell covers; NaN where it is missing."""
         if text in SUPPRESSED:
-            return np.array([np.nan])
+            return np.nan, np.nan
         if text in self._number:
-            return self._raw(text)
+            return (self._place(text),) * 2
         under = self.attribute.covers.get(text)
         if under is not None and len(under) == len(self.attribute.values):
-            return np.array([np.nan])
-        ends = self._ends(text)
-        if ends is None and under is not None:
+            return np.nan, np.nan
+        said = self._interval(text)
+        if said is None and under is not None:
             places = self.attribute.positions[under]
-            ends = float(np.min(places)), float(np.max(places))
-        return np.array([position_of(text, self.attribute.kind) if ends is None else (ends[0] + ends[1]) / 2])
+            return float(np.min(places)), float(np.max(places))
+        return (self._place(text),) * 2 if said is None else said
 
-    def _ends(self, text: str) -> tuple[float, float] | None:
+    def _interval(self, text: str) -> tuple[float, float] | None:
         """Both ends of an interval or range; None for any other label."""
         if self.attribute.kind in {"integer", "real"}:
             return interval_of(text)
@@ -119,7 +147,7 @@ class Reader:
         if not text.startswith("[") or len(parts) != 2:
             return None
         low, high = (position_of(part, self.attribute.kind) for part in parts)
-        return (low, high)
+        return low, high
 
     def _shares(self, text: str) -> Floats:
         if text in SUPPRESSED:

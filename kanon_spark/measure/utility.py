@@ -45,7 +45,7 @@ def classifier_utility(
         test: Original rows that were not anonymized, as texts.
         attributes: The columns to learn from: quasi-identifiers, and any that were published as they are.
         target: The column to predict; it must have been published as it is.
-        seed: Seed of the tree's ties.
+        seed: Seed of the tree's draws and ties.
 
     Returns:
         Per classifier (`naive_bayes`, `decision_tree`) the `scores` of `original` and `release`; `majority`, the share
@@ -60,6 +60,9 @@ def classifier_utility(
     for name, table in tables.items():
         if not len(table):
             raise DataError("there is no row to learn from or to test on", where=name)
+    # Draws go row by row: in the order of their content they do not depend on how the rows arrived.
+    names = [*(attribute.name for attribute in attributes), target]
+    tables = {name: table.sort_values(names, key=_sortable, kind="stable") for name, table in tables.items()}
     labels, classes = _labels(tables, target)
     columns: dict[str, list[Features]] = {name: [] for name in tables}
     for attribute in attributes:
@@ -78,6 +81,11 @@ def classifier_utility(
             classifier.fit(columns[source], labels[source], classes=classes)
             found[name][source] = scores(labels["test"], classifier.predict(columns["test"]))
     return found
+
+
+def _sortable(column: "pd.Series[Any]") -> "pd.Series[str]":
+    """Cells as texts that sort, whatever they hold (sets may be lists)."""
+    return column.map(str)
 
 
 def _labels(tables: Mapping[str, pd.DataFrame], target: str) -> tuple[dict[str, Ints], int]:
@@ -112,7 +120,7 @@ def utility(
         others: More columns to learn from, published as they are.
         train_rows: Most rows of the release and of the original to learn from.
         test_rows: Most rows to test on.
-        seed: Seed of the samples and of the tree's ties.
+        seed: Seed of the samples, and of the tree's draws and ties.
 
     Raises:
         MissingInputError: A table lacks a column.

@@ -212,6 +212,46 @@ def test_coarse_ages_still_tell() -> None:
     assert found == again
 
 
+def test_cells_are_drawn_from_what_they_cover(job: Attribute) -> None:
+    rng = np.random.default_rng(0)
+    cells = pd.Series(["care"] * 400 + ["pilot"] * 100 + ["*"] * 500, dtype=object)
+    drawn = Reader(job).read(cells).drawn(rng).values
+    own = {value: int(np.argmax(_read(job, value))) for value in job.values}
+    assert (drawn.sum(axis=1) == 1).all()
+    often = drawn[:400].sum(axis=0)
+    assert often[own["pilot"]] == often[own["driver"]] == 0
+    assert 150 < often[own["nurse"]] < 250
+    assert drawn[400:500, own["pilot"]].all()
+    assert 60 < drawn[500:, own["pilot"]].sum() < 140  # a fifth of what the other rows tell
+    assert drawn[500:, own["driver"]].sum() == 0
+    ages = Reader(_age()).read(pd.Series(["[30, 39]"] * 300 + ["50", "*"])).drawn(rng).values[:, 0]
+    assert 30 <= ages[:300].min() < 31 < 38 < ages[:300].max() <= 39
+    assert ages[300] == 50
+    assert 30 <= ages[301] <= 50
+    nothing = Reader(_age()).read(pd.Series(["*", "?"]))
+    assert not nothing.drawn(rng).known.any()
+
+
+def test_a_tree_does_not_learn_from_what_was_suppressed() -> None:
+    table, attributes = _world()
+    train, test = table[:400], table[400:]
+    # Suppression by the label gives the label of released rows away, and says nothing of rows that keep everything.
+    released = train.assign(job=np.where(train["ill"] == "yes", "?", train["job"]))
+    found = classifier_utility(train, released, test, attributes=attributes, target="ill")
+    assert found["decision_tree"]["release"]["accuracy"] > 0.85
+
+
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    table, attributes = _world()
+    train, test = table[:400], table[400:]
+    released = train.assign(age="[20, 59]", job=np.where(train["job"] == "pilot", "{nurse, pilot}", "*"))
+    mixed = released.sample(frac=1, random_state=1)
+    one, other = (
+        classifier_utility(train, each, test, attributes=attributes, target="ill") for each in (released, mixed)
+    )
+    assert one == other
+
+
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     table, attributes = _world()
     with pytest.raises(DataError, match="no row"):
