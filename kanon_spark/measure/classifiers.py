@@ -60,7 +60,7 @@ class NaiveBayes:
         self._prior: Floats = np.zeros(0)
 
     def fit(self, columns: Sequence[Features], labels: Ints, *, classes: int) -> None:
-        """Learn each column from the rows that tell it; one that some label never tells is left out."""
+        """Learn each column from the rows that tell it, unless it is constant or some label never tells it."""
         from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
         rows = np.bincount(labels, minlength=classes)
@@ -69,7 +69,8 @@ class NaiveBayes:
         for column in columns:
             known = column.known
             told = np.unique(labels[known])
-            if len(told) < classes:
+            constant = column.ordered and known.any() and np.ptp(column.values[known]) == 0  # no Gaussian has no width
+            if len(told) < classes or constant:
                 self._models.append(None)
                 continue
             even = np.full(classes, 1 / classes)  # the labels' own frequencies count once, not once per column

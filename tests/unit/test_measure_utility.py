@@ -160,6 +160,14 @@ def test_missing_cells_say_nothing_to_naive_bayes() -> None:
     assert with_gaps.predict(asked).tolist() == [1, 0]  # the second column never tells of label 0: it is left out
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_constant_number_says_nothing_to_naive_bayes() -> None:
+    labels = np.array([0, 0, 1, 1, 0])
+    model = NaiveBayes()
+    model.fit([_column(7, 7, 7, 7, 7, ordered=True), _column(1, 1, 0, 0, 1)], labels, classes=2)
+    assert model.predict([_column(7, 30, ordered=True), _column(0, 1)]).tolist() == [1, 0]
+
+
 def test_the_tree_follows_a_threshold_and_survives_gaps() -> None:
     numbers = np.arange(200.0)
     labels = (numbers >= 100).astype(np.int64)
