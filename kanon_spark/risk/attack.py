@@ -222,7 +222,7 @@ def _weighed(table: "DataFrame", labels: "Sequence[Column]", unit: str | None) -
     apart = F.lit(0).cast("long").alias("value")
     if unit is None:
         rows = table.select(*labels).groupBy(*names).agg(F.count(F.lit(1)).cast("double").alias("weight"))
-        return rows.select(*names, apart, "weight", F.col("weight").alias("top"))
+        return rows.select(*names, apart, "weight", F.lit(0.0).alias("top"))
     pairs = (
         table.select(*labels, person_of(table, unit).alias("person"))
         .groupBy(*names, "person")

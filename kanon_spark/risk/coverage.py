@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.errors import MissingInputError
 from kanon_spark.hierarchy.labels import interval_of, plain
 from kanon_spark.io.paths import resolve
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kanon_spark.config.loader import LoadedConfig
 
 Flags = NDArray[np.bool_]
+Bits = NDArray[np.uint8]
 
 UNKNOWN = "?"  # how some methods and many files write a suppressed cell
 _NUMERIC = frozenset({"integer", "real"})
@@ -105,6 +106,12 @@ def readings_by_config(raw: "Mapping[str, DataType]", loaded: "LoadedConfig") ->
     return readings
 
 
+def unpacked(bits: Bits, count: int) -> Flags:
+    """Rows of flags from rows of bytes."""
+    flags: Flags = np.unpackbits(bits, axis=1, count=count).view(np.bool_)
+    return flags
+
+
 @dataclass(frozen=True)
 class _Reader:
     """A judge, and whether what it reads are stretches of an ordered domain."""
@@ -114,10 +121,11 @@ class _Reader:
 
 
 class Coverage:
-    """Which of a few values a label covers.
+    """Which of some values a label covers.
 
     Stretches are found by bisection among the sorted values, so that thousands of ranges cost little; all other labels
-    are held against every value. Answers are remembered: labels repeat from class to class.
+    are held against every distinct value. Answers are remembered, eight flags to a byte: labels repeat from class to
+    class.
 
     >>> Coverage(Reading("integer"), ["31", "39", "52", None]).row("[30, 39]").tolist()
     [True, True, False, False]
@@ -125,36 +133,43 @@ class Coverage:
 
     def __init__(self, reading: Reading, values: Sequence[Text]) -> None:
         self._reading = reading
-        self._values = list(values)
-        self._known: dict[Text, Flags] = {}
+        number: dict[Text, int] = {}
+        self._place_of = np.array([number.setdefault(value, len(number)) for value in values], np.int64)
+        self._places = number  # of the distinct values
+        self._known: dict[Text, Bits] = {}
         self._sorted: dict[_Reader, tuple[list[Any], NDArray[np.int64]]] = {}
 
     def row(self, label: Text) -> Flags:
         """One flag per value."""
-        found = self._known.get(label)
-        if found is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            found = self._known[label] = self._judged(label)
-        return found
+        flags: Flags = unpacked(self.packed([label]), len(self._place_of))[0]
+        return flags
 
-    def rows(self, labels: Sequence[Text]) -> Flags:
-        """The same for several labels: labels x values."""
-        return np.stack([self.row(label) for label in labels])
+    def packed(self, labels: Sequence[Text]) -> Bits:
+        """The same for several labels, eight flags to a byte."""
+        if len(self._known) > _KEPT:
+            self._known.clear()
+        for label in labels:
+            if label not in self._known:
+                self._known[label] = np.packbits(self._judged(label)[self._place_of])
+        return np.stack([self._known[label] for label in labels])
 
     def _judged(self, label: Text) -> Flags:
-        if label in self._reading.stars:
-            return np.ones(len(self._values), np.bool_)
-        flags = np.zeros(len(self._values), np.bool_)
-        for reader, text in self._readers(label):
+        flags = np.full(len(self._places), label in self._reading.stars)
+        if flags.all():
+            return flags
+        readers = self._readers(label)
+        # A label is true of the value that it spells, except where a judge that must be asked knows better.
+        if label in self._places and all(reader.spans or self._reading.judge is None for reader, _ in readers):
+            flags[self._places[label]] = True
+        for reader, text in readers:
             flags |= self._within(reader, text) if reader.spans else self._covered(reader.judge, text)
         return flags
 
     def _covered(self, judge: Judge, label: Text) -> Flags:
-        return np.array([judge.covers(value, label) for value in self._values], np.bool_)
+        return np.array([judge.covers(value, label) for value in self._places], np.bool_)
 
     def _within(self, reader: _Reader, label: Text) -> Flags:
-        flags = np.array([value == label for value in self._values], np.bool_)
+        flags = np.zeros(len(self._places), np.bool_)
         span = reader.judge.extent(label) if label is not None else None
         if span is not None:
             points, places = self._points(reader)
@@ -170,9 +185,7 @@ class Coverage:
     def _points(self, reader: _Reader) -> tuple[list[Any], NDArray[np.int64]]:
         """The values that the reader can place, sorted, and where each of them stands."""
         if reader not in self._sorted:
-            spans = [
-                (reader.judge.extent(value), place) for place, value in enumerate(self._values) if value is not None
-            ]
+            spans = [(reader.judge.extent(value), place) for value, place in self._places.items() if value is not None]
             placed = sorted((span.low, place) for span, place in spans if span is not None and span.low == span.high)
             places = np.array([place for _, place in placed], np.int64)
             self._sorted[reader] = ([point for point, _ in placed], places)
@@ -192,15 +205,14 @@ class Coverage:
             "prefix": _Reader(judge_for(QiSpec(hierarchy=PrefixSpec(keep=(1,))), kind="text")),
             "set": _Reader(judge_for(QiSpec(), kind="text")),
             "members": _Reader(judge_for(QiSpec(), kind="text", members=True)),
-            "itself": _Reader(judge_for(QiSpec(hierarchy=FlatSpec()), kind="text")),
         }
 
     def _by_shape(self, label: Text) -> list[tuple[_Reader, Text]]:
         """Which readers to ask; a label that looks like nothing known stands for itself alone."""
         kind, shapes = self._reading.kind, self._shapes
+        found: list[tuple[_Reader, Text]] = []
         if self._reading.members:
             return [(shapes["members"], label)]
-        found: list[tuple[_Reader, Text]] = [(shapes["itself"], label)]
         if label is None:
             return found
         if label[:1] == "{" and label[-1:] == "}":

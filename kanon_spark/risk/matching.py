@@ -1,10 +1,9 @@
 """Targets against published classes: for every target, how many stand behind the classes that cover it.
 
-Idea: a class covers a target if each of its labels covers the target's value. Per quasi-identifier there are few
-distinct labels in a batch of classes and few distinct values among the targets, so that coverage is a small table of
-flags, and a batch of classes x targets is the conjunction of one lookup per quasi-identifier.
+Idea: a class covers a target if each of its labels covers the target's value. A label's answer for all targets is a row
+of bits, found once however many classes have the label; a class is the conjunction of one row per quasi-identifier.
 
-Cost: classes x targets x quasi-identifiers flags, a batch at a time; the targets are bounded and travel with the
+Cost: classes x targets x quasi-identifiers bits, a batch at a time; the targets are bounded and travel with the
 function, the classes stream through.
 """
 
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.risk.coverage import Coverage, Flags, Reading
+from kanon_spark.risk.coverage import Coverage, Flags, Reading, unpacked
 from kanon_spark.verify.truth import Text
 
 if TYPE_CHECKING:
@@ -54,29 +53,28 @@ class Matcher:
     """Answers, batch by batch, which classes cover which targets."""
 
     def __init__(self, targets: Targets) -> None:
-        self._columns = []
-        for place, reading in enumerate(targets.readings):
-            values = [each[place] for each in targets.tuples]
-            distinct = list(dict.fromkeys(values))
-            index: Mapping[Text, int] = {value: number for number, value in enumerate(distinct)}
-            self._columns.append((Coverage(reading, distinct), np.array([index[value] for value in values], np.int64)))
+        self._columns = [
+            Coverage(reading, [each[place] for each in targets.tuples])
+            for place, reading in enumerate(targets.readings)
+        ]
         self._count = len(targets.tuples)
 
     def matches(self, labels: Sequence[Sequence[Text]]) -> Flags:
         """Classes x targets; `labels` holds one sequence per column."""
-        found: Flags = np.ones((len(labels[0]) if labels else 0, self._count), np.bool_)
-        for (coverage, value_of), column in zip(self._columns, labels, strict=True):
+        found = np.full((len(labels[0]), -(-self._count // 8)), 255, np.uint8)
+        for coverage, column in zip(self._columns, labels, strict=True):
             codes: dict[Text, int] = {}
             label_of = np.array([codes.setdefault(label, len(codes)) for label in column], np.int64)
-            found &= coverage.rows(list(codes))[:, value_of][label_of]
-        return found
+            found &= coverage.packed(list(codes))[label_of]
+        return unpacked(found, self._count)
 
 
 def match_classes(classes: "DataFrame", targets: Targets) -> "DataFrame":
     """Sum what stands behind the classes that cover each target: `target`, `value`, `weight`, `top`.
 
     Args:
-        classes: `label0`, `label1`, … (the published texts), `value` (a long to sum apart by), `weight` and `top`.
+        classes: `label0`, `label1`, … (the published texts), `value` (a long to sum apart by), `weight` and `top` (0
+            where the largest is of no interest).
         targets: The targets; `target` is their number.
 
     Returns:
@@ -110,7 +108,8 @@ def _sums(batches: "Iterable[pd.DataFrame]", targets: Targets, names: Sequence[s
                 total, most = held.setdefault(value, (np.zeros(flags.shape[1]), np.zeros(flags.shape[1])))
                 mine = flags[rows]
                 total += weight[rows] @ mine
-                np.maximum(most, np.where(mine, top[rows, None], 0.0).max(axis=0), out=most)
+                if top[rows].any():
+                    np.maximum(most, np.where(mine, top[rows, None], 0.0).max(axis=0), out=most)
             if len(held) > _OPEN:
                 yield _table(held)
                 held = {}
