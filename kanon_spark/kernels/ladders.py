@@ -123,10 +123,7 @@ class Ladders:
 
     def open(self, codes: Ints) -> NDArray[np.bool_]:
         """Which signatures (compact leaf codes) may be published at all."""
-        found = np.ones(codes.shape[0], bool)
-        for j, column in enumerate(self.columns):
-            found &= column.open[codes[:, j]]
-        return found
+        return all_open([column.open for column in self.columns], codes)
 
     def nodes(self, codes: Ints, levels: Sequence[int]) -> Ints:
         """Nodes of the full trees at which signatures stand, signatures by QIs."""
@@ -145,3 +142,11 @@ class Ladders:
     def sizes(self, levels: Sequence[int]) -> list[int]:
         """How many places each QI has at these levels."""
         return [column.size(level) for column, level in zip(self.columns, levels, strict=True)]
+
+
+def all_open(open_leaves: Sequence[NDArray[np.bool_]], codes: Ints) -> NDArray[np.bool_]:
+    """Which signatures (compact leaf codes) have only leaves that may be published."""
+    found = np.ones(codes.shape[0], bool)
+    for j, may in enumerate(open_leaves):
+        found &= may[codes[:, j]]
+    return found

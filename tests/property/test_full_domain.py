@@ -1,6 +1,7 @@
 """Full-domain methods against literal twins: counts, choices, and what becomes of them."""
 
 from decimal import Decimal
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from random_full_domain import (
     tops,
 )
 
+from kanon_spark.hierarchy.tree import Tree
 from kanon_spark.kernels import level_counts
+from kanon_spark.kernels.ladders import Ladders
+from kanon_spark.kernels.level_counts import ArrayCounts, Scope
 from kanon_spark.kernels.problem import OWN
 from kanon_spark.methods.base import Piece, Solution
 from kanon_spark.methods.datafly import Datafly
@@ -146,6 +150,19 @@ def test_prgain_chooses_as_its_literal_twin(piece: Piece, beam: int) -> None:
     assert [round(step["prgain"] * rows) for step in choice.trace] == rounds
 
 
+def test_prgain_keeps_the_cheapest_of_equal_branches() -> None:
+    """Either column makes pairs of the four rows; the second costs half as much."""
+    flat = Tree.flat(["a", "b"])
+    codes = np.array(list(product(range(2), repeat=2)), np.int32)
+    once = np.ones(4, np.int64)
+    for weights, best in (([2.0, 1.0], (0, 1)), ([1.0, 2.0], (1, 0)), ([1.0, 1.0], (1, 0))):
+        present = [np.arange(2, dtype=np.int32)] * 2
+        ladders = Ladders.of([flat, flat], present, np.array(weights), rows=4)
+        counts = ArrayCounts(Scope.whole(ladders, k=2, rows=4), codes, once, once)
+        assert PrGain().choose(counts).released == (best,)
+        assert PrGain(beam=1).choose(counts).released == ((1, 0),)
+
+
 def rows_left(piece: Piece, levels: Levels) -> int:
     return int(piece.problem.rows.sum()) - rows_of(piece, large(piece, levels, everybody(piece)))
 
@@ -171,6 +188,29 @@ def test_datafly_chooses_as_its_literal_twin(piece: Piece, share: float) -> None
     assert choice.trace[-1]["rows_left"] == rows_left(piece, levels)
 
 
+def literal_pruned(piece: Piece, share: float) -> list[int]:
+    """For subsets of one, two, … QIs: vectors that fail already where one of the QIs is left out."""
+    rows, top = int(piece.problem.rows.sum()), tops(piece)
+
+    def holds(qis: tuple[int, ...], levels: Levels) -> bool:
+        held: dict[tuple[int, ...], list[int]] = {}
+        for s in everybody(piece):
+            nodes = tuple(int(piece.trees[j].levels[at, leaf(piece, s, j)]) for j, at in zip(qis, levels, strict=True))
+            held.setdefault(nodes, []).append(s)
+        small = [group for group in held.values() if piece.problem.persons[group].sum() < piece.problem.k]
+        return sum(int(piece.problem.rows[group].sum()) for group in small) <= Decimal(repr(share)) * rows
+
+    pruned = []
+    for size in range(1, len(top) + 1):
+        fail = 0
+        for qis in combinations(range(len(top)), size):
+            for levels in product(*[range(top[j] + 1) for j in qis]):
+                smaller = [(qis[:i] + qis[i + 1 :], levels[:i] + levels[i + 1 :]) for i in range(size)]
+                fail += size > 1 and not all(holds(*one) for one in smaller)
+        pruned.append(fail)
+    return pruned
+
+
 @settings(max_examples=100, deadline=None)
 @given(pieces(), SHARES)
 def test_incognito_finds_the_minimal_vectors_and_the_cheapest(piece: Piece, share: float) -> None:
@@ -181,6 +221,7 @@ def test_incognito_finds_the_minimal_vectors_and_the_cheapest(piece: Piece, shar
 
     minimal = [levels for levels in holds if not any(lower(other, levels) for other in holds)]
     choice = Incognito(share).choose(counts_of(piece))
+    assert [step["pruned"] for step in choice.trace[:-1]] == literal_pruned(piece, share)
     last = choice.trace[-1]
     assert last["minimal"] == len(minimal)
     if not minimal:
