@@ -9,7 +9,7 @@ from kanon_spark.risk.classes import classes_of, population_sizes, sizes_of
 from kanon_spark.risk.combinations import GROUPED, column_sets, count_sets, rank_columns, riskiest, with_example
 from kanon_spark.risk.coverage import Reading
 from kanon_spark.risk.facts import Attack, RiskReport, TableRisk
-from kanon_spark.risk.request import check_columns, check_quasi_identifiers, check_thresholds, no_rows
+from kanon_spark.risk.request import check_columns, check_quasi_identifiers, check_thresholds
 from kanon_spark.risk.sizes import THRESHOLDS, class_risk
 from kanon_spark.signatures.columns import type_of
 
@@ -126,8 +126,6 @@ def assess(
     )
     after = None
     if release is not None:
-        if release.isEmpty():
-            raise no_rows("release")
         there = unit if unit is not None and unit in release.columns else None
         after = table_risk(release, qi=[*qi, *added], unit=there, thresholds=thresholds, what="release")
     attack = linkage_attack(
