@@ -6,9 +6,9 @@ that have no place in the order, null and what a hierarchy misses, are told apar
 child of its own; only then are thresholds looked for. What counts are rows of each label. A region is left whole if it
 has fewer than k persons, if its rows carry one label, or if no cut gains anything.
 
-`gain_ratio`: of each ordered QI the threshold of most information gain; then, among the QIs whose gain is at least the
-mean of all that gain anything, the one with the largest gain per bit of split information. (Without that rule the
-ratio prefers cuts that split off next to nothing, which is what C4.5 has it for.)
+`gain_ratio`: of each ordered QI the threshold of most information gain; then, of all QIs that gain anything, the one
+with the largest gain per bit of split information. (C4.5 also leaves out QIs of less than the mean gain. On Adult
+that raises the share of suppressed cells by 3 to 4 points, and a decision tree trained on the release is no better.)
 `gini`: the largest decrease of the weighted Gini impurity.
 Equal scores go to the QI that was declared first, then to the lower threshold.
 
@@ -116,14 +116,9 @@ def _best(start, codes, labels, ordered, unplaced, by_ratio):  # type: ignore[no
 
 @njit(cache=True)
 def _largest(gain, split, kind, by_ratio):  # type: ignore[no-untyped-def]
-    gaining, total = 0, 0.0
-    for j in range(len(gain)):
-        if gain[j] > SAME:
-            gaining += 1
-            total += gain[j]
     best, best_score = -1, 0.0
     for j in range(len(gain)):
-        if gain[j] <= SAME or (by_ratio and gain[j] < total / gaining - SAME):
+        if gain[j] <= SAME:
             continue
         score = gain[j] / split[j] if by_ratio else gain[j]
         if best < 0 or score > best_score + SAME:

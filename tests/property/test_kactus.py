@@ -139,9 +139,6 @@ def literal_cut(world: World, members: Sequence[int], criterion: Criterion) -> t
             found.append((j, *best))
     if not found:
         return None
-    if criterion == "gain_ratio":
-        mean = sum(gain for _, _, gain, _ in found) / len(found)
-        found = [each for each in found if each[2] >= mean - SAME]
     scores = [gain / split if criterion == "gain_ratio" else gain for _, _, gain, split in found]
     place = next(i for i, score in enumerate(scores) if score >= max(scores) - SAME)
     return found[place][0], set(found[place][1])
