@@ -4,9 +4,9 @@ Idea: distances add up over the QIs, so a trie (`trie.py`) is searched depth fir
 furthest signature that is still needed. Categories are looked up in a table. Children of a number stand in the order of
 their values: the search goes outward from the starter's own value on both sides, and stops where a side is too far.
 
-Cost: not bounded by theory (in high dimensions nothing is). One search finds all signatures of a class. On Adult's 8
-QIs it sees some hundred of 18,000; numbers alone are the dear case, where it sees the slice of the first number within
-the radius of the class.
+Cost: not bounded by theory (in high dimensions nothing is). One search finds all signatures of a class. All classes of
+Adult (18,109 signatures, 8 QIs, k = 10) take 0.03 s. Numbers alone are the dear case, where a search sees the slice of
+the first number within the radius of the class: 100,000 signatures of four unrelated numbers take 1 to 7 s.
 """
 
 from typing import NamedTuple
