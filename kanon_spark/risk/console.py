@@ -42,7 +42,7 @@ def _measures(sides: Sequence[TableRisk]) -> list[Line]:
     sizes = [side.sizes for side in sides]
     each = "person" if sizes[0].counted == "persons" else "row"
     asked: list[tuple[str, Callable[[ClassRisk], str], str]] = [
-        ("rows", lambda one: count(one.rows), ""),
+        ("rows", lambda one: count(one.rows), "of the table"),
         ("classes", lambda one: count(one.classes), "distinct combinations of the quasi-identifiers"),
         ("smallest class", lambda one: f"{count(one.smallest)} {one.counted}", "the k that the table holds"),
         (
@@ -55,7 +55,7 @@ def _measures(sides: Sequence[TableRisk]) -> list[Line]:
     for place, above in enumerate(sizes[0].prosecutor.above):
         asked.append(
             (
-                f"above {above.threshold:g}",
+                f"prosecutor, above {above.threshold:g}",
                 lambda one, place=place: percent(one.prosecutor.above[place].share),  # type: ignore[misc]
                 "share of records whose own risk is higher than that",
             )
@@ -66,7 +66,7 @@ def _measures(sides: Sequence[TableRisk]) -> list[Line]:
             lambda one: percent(one.journalist.highest),
             "the attacker does not know who is in the table",
         ),
-        ("journalist, average", lambda one: percent(one.journalist.average), ""),
+        ("journalist, average", lambda one: percent(one.journalist.average), "the same over all records"),
         ("marketer", lambda one: percent(one.marketer), "expected share of right matches if all records are matched"),
         ("unique", lambda one: f"{count(one.unique)} = {percent(one.uniqueness)}", f"{each}s that nobody else is like"),
     ]
@@ -76,7 +76,7 @@ def _measures(sides: Sequence[TableRisk]) -> list[Line]:
 def _columns(console: "Console", heads: Sequence[str], sides: Sequence[TableRisk]) -> None:
     """One line per column, in the order of the first table."""
     ranks = [{rank.name: rank for rank in side.columns} for side in sides]
-    head = ["column", *(f"{name}, {head}" for head in heads for name in ("distinct", "distinction", "separation"))]
+    head = ["column", *(f"{name}, {head}" for head in heads for name in ("values", "distinction", "separation"))]
     lines = []
     for name in dict.fromkeys(name for side in ranks for name in side):
         found = [side.get(name) for side in ranks]
@@ -91,10 +91,8 @@ def _columns(console: "Console", heads: Sequence[str], sides: Sequence[TableRisk
         ]
         lines.append((clean(name), *cells))
     _section(console, "Columns, the most telling first", head, lines)
-    console.print(
-        "distinction: distinct values per row; separation: share of pairs of rows that differ in the column",
-        style="dim", markup=False, soft_wrap=True,
-    )  # fmt: skip
+    meaning = "distinction: distinct values per row; separation: share of pairs of rows that differ in the column"
+    console.print(meaning, style="dim", markup=False, soft_wrap=True)
 
 
 def _combinations(console: "Console", heads: Sequence[str], sides: Sequence[TableRisk]) -> None:
