@@ -79,6 +79,38 @@ def test_spark_prunes_like_one_process(spark: "SparkSession", tmp_path: Path, se
         criterion="gini" if seed % 2 else "gain_ratio",
     )
     table = random_table(seed, method)
+    # One job per depth: few of them go deep.
+    assert_agreement(spark, tmp_path, table, block_size=max(1, len(table.frame) // (12 if seed % 10 == 0 else 2)))
+
+
+def test_nothing_may_be_left_for_the_driver(spark: "SparkSession", tmp_path: Path) -> None:
+    """Two jobs, each cut by zip in its own region, where all of it is released."""
+    book = codebook(mean=False)
+    codes = np.array([[0, 0, job, zip_] for job in (0, 1) for zip_ in (0, 1)])
+    counts = np.full(4, 3)
+    made = Signatures.of(codes, counts, counts, book, k=3)
+    frame = made.frame.assign(**{label_name(n): 3 * (np.arange(4) == n) for n in range(4)})
+    table = Signatures(frame, replace(made.solver, method=Kactus(), labels=4))
+    assert assert_agreement(spark, tmp_path, table, block_size=2)["class_id"].nunique() == 4
+
+
+@pytest.mark.parametrize("block_size", [1, 2], ids=["a class of the driver", "a class of a task"])
+def test_what_is_left_in_the_root_joins(spark: "SparkSession", tmp_path: Path, block_size: int) -> None:
+    """The golden table two: both zips of one job are released, and the other job is left with too few persons."""
+    codes = np.array([[0, 0, job, zip_] for job in (0, 1) for zip_ in (0, 1)])
+    counts = np.array([3, 3, 1, 1])
+    made = Signatures.of(codes, counts, counts, codebook(mean=False), k=3)
+    labels = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 1], [0, 0, 1]])
+    frame = made.frame.assign(**{label_name(n): labels[:, n] for n in range(3)})
+    table = Signatures(frame, replace(made.solver, method=Kactus(), labels=3))
+    entries = assert_agreement(spark, tmp_path, table, block_size=block_size)
+    assert set(classes_of(entries).values()) == {frozenset({0, 2, 3}), frozenset({1})}
+
+
+def assert_agreement(spark: "SparkSession", folder: Path, table: Signatures, *, block_size: int) -> pd.DataFrame:
+    """Both ways form the same classes, which publish the same; the entries."""
+    method = table.solver.method
+    assert isinstance(method, Kactus)
     alone, _ = table.solver.solve_whole(table.frame)
     solved = solve_kactus(
         RunContext(spark),
@@ -86,8 +118,8 @@ def test_spark_prunes_like_one_process(spark: "SparkSession", tmp_path: Path, se
         method,
         spark.createDataFrame(table.frame),
         count=len(table.frame),
-        block_size=max(1, len(table.frame) // (12 if seed % 10 == 0 else 2)),  # one job per depth: few of them go deep
-        folder=lambda name: str(tmp_path / name),
+        block_size=block_size,
+        folder=lambda name: str(folder / name),
         bound="none",
     )
     assert solved.blocks > 1
@@ -95,7 +127,8 @@ def test_spark_prunes_like_one_process(spark: "SparkSession", tmp_path: Path, se
     assert set(classes_of(entries).values()) == set(classes_of(alone).values())
     compared = [name for name in alone.columns if name not in {"class_id", "bound"}]
     left, right = (each.sort_values("h").reset_index(drop=True)[compared] for each in (alone, entries))
-    pd.testing.assert_frame_equal(left, right[compared], check_dtype=False)
+    pd.testing.assert_frame_equal(left, right, check_dtype=False)
+    return entries
 
 
 # Whole runs
@@ -142,7 +175,7 @@ def test_ranges_and_marks_are_published_and_verified(spark: "SparkSession", tmp_
         world,
         columns={"identifiers": ["person"]},
         privacy={"unit": "person"},
-        execution={"block_size": 60, "local_limit": 0},
+        execution={"block_size": 150, "local_limit": 0},
     )
     release = world.run(job)
     assert release.manifest["privacy"]["k"]["achieved"] >= 4
