@@ -55,37 +55,44 @@ def fitting_population(
             where="k_map",
             fix="give it the quasi-identifiers of the table",
         )
-    width = range(len(qi))
-    labels = [f"label{i}" for i in width]
-    values = [f"value{i}" for i in width]
-    published = table.select(
-        *[F.col(quoted(name)).cast("string").alias(label) for name, label in zip(qi, labels, strict=True)]
-    ).distinct()
-    people = _people(population.table, qi, values, unit)
+    labels, values = [f"label{i}" for i in range(len(qi))], [f"value{i}" for i in range(len(qi))]
+    texts = [F.col(quoted(name)).cast("string").alias(label) for name, label in zip(qi, labels, strict=True)]
+    # Both are looked at once for each column.
+    published = table.select(*texts).distinct().persist()
+    people = _people(population.table, qi, values, unit).persist()
+    try:
+        judges = [_judge(population, name, base_dir) for name in qi]
+        fitting = _fitting(published, people, judges).groupBy(*labels).agg(F.sum("persons").alias("persons"))
+        few = F.count(F.when(F.col("persons") < population.k, 1))
+        # One row each: the tuples that fit nobody are those that the joins have lost.
+        least, failing, found = fitting.agg(F.min("persons"), few, F.count(F.lit(1))).collect()[0]
+        classes = published.count()
+    finally:
+        published.unpersist()
+        people.unpersist()
+    nobody = classes - found
+    worst = None if classes == 0 else 0.0 if nobody else float(least)
+    words = f"a tuple that fits at least {population.k} persons of the population"
+    return Found("k_map", words, worst, failing + nobody, classes)
+
+
+def _fitting(published: "DataFrame", people: "DataFrame", judges: Sequence[Judge]) -> "DataFrame":
+    """Each published tuple with each raw tuple that it fits, and the persons of that."""
+    from pyspark.sql import functions as F
+
     # Start with the column that tells most persons apart, so that few pairs are looked at in the others.
-    counts = people.agg(*[F.count_distinct(value) for value in values]).collect()[0]
-    order = sorted(width, key=lambda i: -counts[i])
+    counts = people.agg(*[F.count_distinct(f"value{i}") for i in range(len(judges))]).collect()[0]
     matched = published
-    for step, i in enumerate(order):
-        pairs = _true_pairs(published, people, i, _judge(population, qi[i], base_dir)).select(
-            F.col("label").alias("same_label"), F.col("value").alias("same_value")
-        )
-        same_label = F.col(labels[i]).eqNullSafe(F.col("same_label"))
-        same_value = F.col(values[i]).eqNullSafe(F.col("same_value"))
+    for step, i in enumerate(sorted(range(len(judges)), key=lambda i: -counts[i])):
+        pairs = _true_pairs(published, people, i, judges[i])
+        same_label = F.col(f"label{i}").eqNullSafe(F.col("same_label"))
+        same_value = F.col(f"value{i}").eqNullSafe(F.col("same_value"))
         if step == 0:
             matched = matched.join(pairs, same_label).join(people, same_value)
         else:
             matched = matched.join(pairs, same_label & same_value)
         matched = matched.drop("same_label", "same_value")
-    fitting = matched.groupBy(*labels).agg(F.sum("persons").alias("persons"))
-    few = F.count(F.when(F.col("persons") < population.k, 1))
-    # One row each: the tuples that fit nobody are those that the joins have lost.
-    classes = published.count()
-    least, failing, found = fitting.agg(F.min("persons"), few, F.count(F.lit(1))).collect()[0]
-    nobody = classes - found
-    worst = None if classes == 0 else 0.0 if nobody else float(least)
-    words = f"a tuple that fits at least {population.k} persons of the population"
-    return Found("k_map", words, worst, failing + nobody, classes)
+    return matched
 
 
 def _people(table: "DataFrame", qi: Sequence[str], values: Sequence[str], unit: str | None) -> "DataFrame":
@@ -114,14 +121,15 @@ def _true_pairs(published: "DataFrame", people: "DataFrame", i: int, judge: Judg
     """Each label of column i with each value that it is true of."""
     from pyspark.sql import functions as F
 
-    labels = published.select(F.col(f"label{i}").alias("label")).distinct()
-    values = people.select(F.col(f"value{i}").alias("value")).distinct()
-    return labels.crossJoin(values).mapInArrow(partial(_keep_true, judge=judge), "label string, value string")
+    labels = published.select(F.col(f"label{i}").alias("same_label")).distinct()
+    values = people.select(F.col(f"value{i}").alias("same_value")).distinct()
+    kept = partial(_keep_true, judge=judge)
+    return labels.crossJoin(values).mapInArrow(kept, "same_label string, same_value string")
 
 
 def _keep_true(batches: "Iterable[pa.RecordBatch]", *, judge: Judge) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
     for batch in batches:
-        pairs = zip(batch.column("value").to_pylist(), batch.column("label").to_pylist(), strict=True)
+        pairs = zip(batch.column("same_value").to_pylist(), batch.column("same_label").to_pylist(), strict=True)
         yield batch.filter(pa.array([judge.covers(value, label) for value, label in pairs], pa.bool_()))
