@@ -95,13 +95,14 @@ class DecisionTree:
         self._tree: Any = None
 
     def fit(self, columns: Sequence[Features], labels: Ints, *, classes: int) -> None:
-        """Grow the tree; rows without coarse cells are the same in every copy, and give the tree they always give."""
+        """Grow the tree; where no cell is coarse one copy gives the tree that all would give."""
         from sklearn.tree import DecisionTreeClassifier
 
         rng = np.random.default_rng(self._seed)
-        copies = np.vstack([_side_by_side([column.drawn(rng) for column in columns]) for _ in range(COPIES)])
-        self._tree = DecisionTreeClassifier(min_samples_leaf=LEAF_ROWS * COPIES, random_state=self._seed)
-        self._tree.fit(copies, np.tile(labels, COPIES))
+        copies = 1 if all(column.exact for column in columns) else COPIES
+        drawn = np.vstack([_side_by_side([column.drawn(rng) for column in columns]) for _ in range(copies)])
+        self._tree = DecisionTreeClassifier(min_samples_leaf=LEAF_ROWS * copies, random_state=self._seed)
+        self._tree.fit(drawn, np.tile(labels, copies))
 
     def predict(self, columns: Sequence[Features]) -> Ints:
         """The majority of the leaf that each row falls into."""

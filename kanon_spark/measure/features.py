@@ -46,6 +46,12 @@ class Features:
         known: NDArray[np.bool_] = ~np.isnan(self.values[:, 0])
         return known
 
+    @property
+    def exact(self) -> bool:
+        """Whether every cell is one value, so that there is nothing to draw."""
+        single = self.values.max(axis=1) == 1 if not self.ordered else True
+        return bool(self.known.all() and np.all(single) and (self.widths is None or not self.widths.any()))
+
     def drawn(self, rng: np.random.Generator) -> "Features":
         """The column as it may have been: every cell replaced by one of the values that it covers, drawn at random.
 

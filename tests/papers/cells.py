@@ -61,6 +61,7 @@ def cell(entrant: Entrant, rows: pd.DataFrame, *, qis: Sequence[str], k: int, se
         "dm": judged.dm,
         "cavg": judged.cavg,
         "classes": judged.classes,
+        "signatures": local.signatures,
         "suppressed": judged.suppressed,
         "largest": int(local.release.groupby(list(qis), sort=False, dropna=False).size().max()),
         "off_majority": off_majority(rows, local.release, qis),

@@ -236,7 +236,12 @@ def test_cells_are_drawn_from_what_they_cover(job: Attribute) -> None:
     assert 30 <= ages[:300].min() < 31 < 38 < ages[:300].max() <= 39
     assert ages[300] == 50
     assert 30 <= ages[301] <= 50
+    assert Reader(job).read(pd.Series(["pilot", "nurse"])).exact
+    assert Reader(_age()).read(pd.Series(["31", "32"])).exact
+    assert not Reader(job).read(pd.Series(["pilot", "care"])).exact
+    assert not Reader(_age()).read(pd.Series(["[31, 32]"])).exact
     nothing = Reader(_age()).read(pd.Series(["*", "?"]))
+    assert not nothing.exact
     assert not nothing.drawn(rng).known.any()
 
 

@@ -91,6 +91,7 @@ def test_kactus_must_be_ahead_of_the_best_of_the_others() -> None:
     behind = suppression.verdicts(_scores(0.76, 0.80))
     assert [finding.holds for finding in behind] == ["no", "no", "no", "mostly", "yes"]
     assert "40% of its cells" in behind[0].why
+    assert "ahead at 0 of 1" in behind[0].why
 
 
 def _bayes(release: float, build: float) -> pd.DataFrame:
@@ -136,7 +137,13 @@ def test_k_member_is_judged_by_loss_sizes_purity_and_growth() -> None:
 def _tuples(sbca: float, classes: int) -> pd.DataFrame:
     known = {similarity.SBCA: classes, similarity.MONDRIAN: 200, similarity.INCOGNITO: 20, similarity.DATAFLY: 10}
     return pd.DataFrame(
-        {"method": name, "k": k, "gcp_published": sbca if name == similarity.SBCA else 0.15, "classes": count}
+        {
+            "method": name,
+            "k": k,
+            "gcp_published": sbca if name == similarity.SBCA else 0.15,
+            "classes": count,
+            "signatures": 900,
+        }
         for name, count in known.items()
         for k in (2, 100)
     )
