@@ -151,6 +151,8 @@ def _tuples(sbca: float, classes: int) -> pd.DataFrame:
 
 def test_similarity_is_judged_by_loss_and_tuples() -> None:
     assert _holds(similarity.verdicts, _tuples(0.1, 500)) == ["yes"] * 4
+    level = _tuples(0.1, 500).replace({"classes": {20: 10}})  # equal is not less
+    assert _holds(similarity.verdicts, level)[3] == "mostly"
     assert _holds(similarity.verdicts, _tuples(0.3, 150)) == ["no", "no", "no", "mostly"]
 
 
