@@ -18,7 +18,9 @@ CANARY = "Zoltán-Canary"
 @pytest.fixture(scope="module")
 def world(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> World:
     world = World(spark, tmp_path_factory.mktemp("risk"))
-    rows = [(20 + n % 9, ["nurse", "clerk", CANARY][n // 9 % 3], f"p{n // 2}", ["flu", "cold"][n % 2]) for n in range(60)]
+    rows = [
+        (20 + n % 9, ["nurse", "clerk", CANARY][n // 9 % 3], f"p{n // 2}", ["flu", "cold"][n % 2]) for n in range(60)
+    ]
     world.save(spark.createDataFrame(rows, "age int, job string, who string, ill string"))
     world.save(spark.createDataFrame([], "age int, job string"), "empty")
     return world
