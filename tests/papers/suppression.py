@@ -20,18 +20,19 @@ ENTRANTS = (
     Entrant("k-member", {"name": "kmember", "effort": "fast"}),
 )
 _CLASSIFIERS = (("tree", "decision tree"), ("nb", "naive Bayes"))
-_POINT = 0.01  # differences below one point of accuracy are within what another split of the rows gives
+_POINT = 0.01  # of accuracy: what counts as nearly the same
 
 
 def experiment(world: World) -> pd.DataFrame:
     """Scores of both classifiers per method and k; then seconds of `kactus` at growing sizes."""
-    train, test = split(world.rows, share=1 / 3, seed=world.seed)
     found = []
-    for k in world.pick((10, 50, 100, 200), (10,)):
-        world.tell(f"multidimensional suppression: k = {k}")
-        for entrant in ENTRANTS:
-            scored = learnt(entrant, train, test, qis=QI8, k=k, seed=world.seed)
-            found.append({"part": "scores", **scored})
+    for seed in range(world.seed, world.seed + world.pick(3, 1)):
+        train, test = split(world.rows, share=1 / 3, seed=seed)
+        for k in world.pick((10, 50, 100, 200), (10,)):
+            world.tell(f"multidimensional suppression: split {seed}, k = {k}")
+            for entrant in ENTRANTS:
+                scored = learnt(entrant, train, test, qis=QI8, k=k, seed=seed)
+                found.append({"part": "scores", "split": seed, **scored})
     for rows in world.pick((5_000, 10_000, 20_000, len(world.rows)), (500, 1_000)):
         part = sample(world.rows, rows, seed=world.seed)
         seconds = min(solve(ENTRANTS[0], part, qis=QI8, k=10, seed=world.seed).cpu_seconds for _ in range(2))
@@ -50,6 +51,7 @@ def verdicts(cells: pd.DataFrame) -> list[Finding]:
 
 
 def _table(scores: pd.DataFrame, value: str) -> pd.DataFrame:
+    """One row per k, one column per method: means over the splits."""
     return scores.pivot_table(index="k", columns="method", values=value)
 
 
@@ -58,26 +60,27 @@ def _against_others(scores: pd.DataFrame, short: str, name: str) -> Finding:
     rivals = accuracy[[other for other in OTHERS if other in accuracy.columns]]
     ahead = accuracy[KACTUS] - rivals.max(axis=1)
     holds: Holds = "yes" if (ahead >= 0).all() else "mostly" if (ahead >= -_POINT).all() else "no"
-    silent = scores[scores["method"] == KACTUS].set_index("k")["suppressed_cells"]
+    silent = scores[scores["method"] == KACTUS].groupby("k")["suppressed_cells"].mean()
     last = ahead.idxmin()
+    each = scores.pivot_table(index=["k", "split"], columns="method", values=f"{short}_release_accuracy")[KACTUS]
+    apart = float((each.groupby("k").max() - each.groupby("k").min()).max())
     best = accuracy.drop(columns=[KACTUS, SINGLE]).mean().sort_values().index[-1]
     return Finding(
         f"predictive performance is better than that of existing methods ({name})",
         "better (no figures in the text)",
         f"accuracy {accuracy[KACTUS].mean():.3f} on average over k, best of {', '.join(rivals.columns)} "
         f"{rivals.max(axis=1).mean():.3f} (ahead by {ahead.min():+.3f} to {ahead.max():+.3f}); "
-        f"best of all here: {best} {accuracy[best].mean():.3f}",
+        f"best of all here: {best} {accuracy[best].mean():.3f}; splits of the rows differ by up to {apart:.3f}",
         holds,
         ""
         if holds == "yes"
         else f"ahead at {int((ahead >= 0).sum())} of {len(ahead)} values of k, behind by most at k = {last}, where "
-        f"{silent[last]:.0%} of its cells are `?` ({silent.min():.0%} at best); differences under a point of accuracy "
-        "are within what another split of the rows gives",
+        f"{silent[last]:.0%} of its cells are `?` ({silent.min():.0%} at best)",
     )
 
 
 def _against_original(scores: pd.DataFrame) -> Finding:
-    mine = scores[scores["method"] == KACTUS].sort_values("k")
+    mine = scores[scores["method"] == KACTUS].groupby("k", as_index=False).mean(numeric_only=True)
     losses = [
         (float(original - released), name, int(k))
         for short, name in _CLASSIFIERS
@@ -133,7 +136,7 @@ PAPER = Paper(
     "001",
     "Multidimensional suppression (kACTUS)",
     "Adult, eight quasi-identifiers, target income; two thirds anonymized and learnt from, one third tested on as it "
-    "was, k = 10, 50, 100, 200; the text has no figures, so its claims are taken in words",
+    "was, k = 10, 50, 100, 200, means over three splits; the text has no figures, so its claims are taken in words",
     experiment,
     verdicts,
     (

@@ -71,6 +71,7 @@ def _scores(kactus: float, others: float) -> pd.DataFrame:
                 "part": "scores",
                 "method": name,
                 "k": 10,
+                "split": 0,
                 "majority": 0.75,
                 "gcp_published": 0.3,
                 "suppressed_cells": 0.4,
