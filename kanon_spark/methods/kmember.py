@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.annealing import anneal
+from kanon_spark.kernels.annealing import BRIEF, PATIENT, anneal
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.kmember import attach, cheapest_first, paper_order
 from kanon_spark.kernels.measure import Measured
@@ -75,4 +75,5 @@ class KMember:
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort]) * size
         work = whole_work * problem.size / max(1, piece.whole_size)
         measured = Measured.of(problem, penalty=self.penalty)
-        return anneal(problem, measured, class_of, work=work, seed=piece.seed)
+        schedule = PATIENT if self.effort == "high" else BRIEF
+        return anneal(problem, measured, class_of, work=work, seed=piece.seed, schedule=schedule)

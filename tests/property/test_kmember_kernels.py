@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_measures import classes, measured_loss, measured_problems, qi_loss, random_measured
 
-from kanon_spark.kernels.annealing import anneal
+from kanon_spark.kernels.annealing import BRIEF, PATIENT, Schedule, anneal
 from kanon_spark.kernels.box import begin, enter, loss_of, rise, tabulate
 from kanon_spark.kernels.kmember import FREE, attach, cheapest_first, neighbours, paper_order, reach
 from kanon_spark.kernels.measure import Measured
@@ -189,18 +189,23 @@ def test_the_last_join_where_the_loss_rises_least(problem: Problem) -> None:
 
 
 @EXAMPLES
-@given(measured_problems(largest=40, forbid_root=True, labels=3), st.integers(0, 100), st.sampled_from([0.0, 0.5]))
-def test_refinement_never_makes_it_worse(problem: Problem, seed: int, penalty: float) -> None:
+@given(
+    measured_problems(largest=40, forbid_root=True, labels=3),
+    st.integers(0, 100),
+    st.sampled_from([0.0, 0.5]),
+    st.sampled_from([BRIEF, PATIENT]),
+)
+def test_refinement_never_makes_it_worse(problem: Problem, seed: int, penalty: float, schedule: Schedule) -> None:
     measured = Measured.of(problem, penalty=penalty)
     class_of = attach(problem, measured, cheapest_first(problem, measured))
-    refined = anneal(problem, measured, class_of, work=20_000.0, seed=seed)
+    refined = anneal(problem, measured, class_of, work=20_000.0, seed=seed, schedule=schedule)
     assert_sound(problem, refined)
     assert ((refined == FREE) == (class_of == FREE)).all()
     before = sum(measured_loss(problem, members, penalty=penalty) for members in classes(class_of))
     after = sum(measured_loss(problem, members, penalty=penalty) for members in classes(refined))
     assert after <= before + 1e-9
     assert after == pytest.approx(measured.total(refined, problem.rows, suppressed=0.0))
-    again = anneal(problem, measured, class_of, work=20_000.0, seed=seed)
+    again = anneal(problem, measured, class_of, work=20_000.0, seed=seed, schedule=schedule)
     assert (again == refined).all()
 
 
