@@ -8,19 +8,22 @@ each a map over the classes. Last, bins of whole classes become entries.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from kanon_spark.engine import level_counts
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
 from kanon_spark.engine.level_counts import counts_over
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.solving import BLOCK_SIZE, Solved
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.carry_out import FlatTrees, own_values, widen
+from kanon_spark.kernels.carry_out import FlatTrees, own_values, release_groups, widen
 from kanon_spark.kernels.ladders import Ladders, all_open
 from kanon_spark.kernels.level_counts import LevelVector
+from kanon_spark.kernels.problem import Problem
 from kanon_spark.methods.base import FullDomainMethod, Solution
 
 if TYPE_CHECKING:
@@ -90,18 +93,58 @@ class _Released:
         self.widened: DataFrame | None = None
 
     def carry_out(self, signatures: "DataFrame", vectors: Sequence[LevelVector]) -> None:
-        """Release groups of at least k persons, vector by vector."""
+        """Release groups of at least k persons, vector by vector.
+
+        Where each vector is above the one before, groups of the first tell all that follows: once they fit the driver,
+        the vectors that are left are carried out there, on the groups, and told to their signatures in one job.
+        """
         from pyspark.sql import functions as F
 
         self.left = signatures.select(*self.names)
         for number, levels in enumerate(vectors):
             grouped = self.left.mapInPandas(self._grouping(levels), self._ddl(self.left, self.group))
             sums = grouped.groupBy(*self.group).agg(F.sum("persons").alias("held"), F.count(F.lit(1)).alias("size"))
+            rest = vectors[number:]
+            if len(rest) > 1 and _ascending(rest):
+                sums = self._put(sums, f"groups_{number}")
+                if sums.count() <= level_counts.HELD_GROUPS:
+                    # At most HELD_GROUPS rows.
+                    self._release_rest(grouped, sums.toPandas(), number, rest)
+                    return
             full = (F.col("held") >= self.solver.k) & (F.col(self.group[0]) != _NONE)
             told = grouped.join(sums, self.group).withColumn("released", full).drop("held")
             written = self._put(told, f"released_{number}", by="released")
             self.parts.append(written.where("released").drop("released").withColumn("vector", F.lit(number)))
             self.left = written.where("not released").select(*self.names)
+
+    def _release_rest(
+        self, grouped: "DataFrame", sums: pd.DataFrame, number: int, vectors: Sequence[LevelVector]
+    ) -> None:
+        """Carry out vectors on the groups of the first of them, a leaf standing for each group."""
+        from pyspark.sql import functions as F
+
+        layout, group = self.solver.codebook.node_layout, self.group
+        sums = sums[sums[group[0]] != _NONE].sort_values(group).reset_index(drop=True)
+        codes = self.ladders.leaves(layout.unpack(sums[group].to_numpy(np.int64)), vectors[0])
+        sizes, persons = sums["size"].to_numpy(np.int64), sums["held"].to_numpy(np.int64)
+        found = release_groups(self.ladders, Problem(self.solver.forest, codes, sizes, persons, self.solver.k), vectors)
+        taken = found.class_of >= 0
+        class_of = found.class_of[taken]
+        first = [f"first_{name}" for name in group]
+        told = sums.loc[taken, group].set_axis(first, axis=1)
+        told["vector"] = number + found.vectors[class_of]
+        told["size"] = np.bincount(class_of, sizes[taken], len(found.nodes)).astype(np.int64)[class_of]
+        for place, name in enumerate(group):
+            told[name] = layout.pack(found.nodes)[class_of, place]
+        fields = ", ".join(f"{name} bigint" for name in [*first, "size", *group])
+        of_groups = self.ctx.spark.createDataFrame(told[[*first, "size", *group, "vector"]], f"{fields}, vector int")
+        renamed = grouped.withColumnsRenamed(dict(zip(group, first, strict=True)))
+        both = renamed.join(of_groups, first, "left").drop(*first)
+        written = self._put(
+            both.withColumn("released", F.col("vector").isNotNull()), f"released_{number}", by="released"
+        )
+        self.parts.append(written.where("released").drop("released"))
+        self.left = written.where("not released").select(*self.names)
 
     def join(self) -> None:
         """Let each signature that is left join the class where the loss rises least.
@@ -260,6 +303,10 @@ class _Released:
     @staticmethod
     def _ddl(table: "DataFrame", added: Sequence[str]) -> str:
         return ", ".join(f"{name} {kind}" for name, kind in [*table.dtypes, *((one, "bigint") for one in added)])
+
+
+def _ascending(vectors: Sequence[LevelVector]) -> bool:
+    return all(a <= b for low, high in pairwise(vectors) for a, b in zip(low, high, strict=True))
 
 
 def _union(parts: "Sequence[DataFrame]") -> "DataFrame":

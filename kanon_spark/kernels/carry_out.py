@@ -76,11 +76,13 @@ class Released:
         class_of: Class of each signature, numbered in the order of vectors and nodes; -1: left.
         nodes: Classes by QIs: the nodes at which each was released.
         published: The same once others have joined: the lowest nodes that cover them too.
+        vectors: Number of the vector that released each class.
     """
 
     class_of: Ints
     nodes: Ints
     published: Ints
+    vectors: Ints
 
     def of_each(self, of_class: Ints) -> Ints:
         """What a class publishes as what each signature publishes; OWN where it has no class."""
@@ -93,20 +95,21 @@ class Released:
 def release_groups(ladders: Ladders, problem: Problem, vectors: Sequence[LevelVector]) -> Released:
     """Release groups of at least k persons, vector by vector."""
     class_of = np.full(problem.size, -1, np.int32)
-    made = [np.zeros((0, problem.forest.width), np.int32)]
+    made, by = [np.zeros((0, problem.forest.width), np.int32)], [np.zeros(0, np.int32)]
     left = np.flatnonzero(ladders.open(problem.codes))
     classes = 0
-    for levels in vectors:
+    for turn, levels in enumerate(vectors):
         codes = problem.codes[left]
         group_of, first = number_groups(ladders.places(codes, levels), ladders.sizes(levels))
         full = np.bincount(group_of, problem.persons[left], len(first)) >= problem.k
         number = np.where(full, classes + np.cumsum(full) - 1, -1)
         class_of[left] = number[group_of]
         made.append(ladders.nodes(codes[first[full]], levels))
+        by.append(np.full(int(full.sum()), turn, np.int32))
         classes += int(full.sum())
         left = left[~full[group_of]]
     nodes = np.concatenate(made)
-    return Released(class_of, nodes, nodes)
+    return Released(class_of, nodes, nodes, np.concatenate(by))
 
 
 def join_left(trees: Sequence[Tree], flat: FlatTrees, problem: Problem, released: Released) -> Released:

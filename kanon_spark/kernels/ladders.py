@@ -132,6 +132,14 @@ class Ladders:
             out[:, j] = column.nodes[level][codes[:, j]]
         return out
 
+    def leaves(self, nodes: Ints, levels: Sequence[int]) -> Ints:
+        """A compact leaf code under each node that stands at these levels: at any higher level it stands for all."""
+        out = np.empty(nodes.shape, np.int32, order="F")
+        for j, (column, level) in enumerate(zip(self.columns, levels, strict=True)):
+            first = column.first[level]
+            out[:, j] = first[np.searchsorted(column.nodes[level][first], nodes[:, j])]
+        return out
+
     def places(self, codes: Ints, levels: Sequence[int]) -> Ints:
         """The same as places."""
         out = np.empty(codes.shape, np.int32, order="F")
