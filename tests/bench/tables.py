@@ -38,7 +38,7 @@ def zip_codes(uniform: NDArray[np.float64], zips: int) -> NDArray[np.str_]:
     """Zips by uniform numbers in [0, 1), as `make_table` draws them: frequencies fall like 1/rank.
 
     >>> zip_codes(np.array([0.0, 0.99]), 3).tolist()
-    ['58271', '64835']
+    ['58271', '64824']
     """
     rank = np.minimum(np.floor((zips + 1.0) ** uniform).astype(np.int64), zips)
     return (10_000 + rank * _ZIP_STEP % _ZIP_PRIME).astype(str)
