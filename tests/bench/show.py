@@ -76,18 +76,29 @@ def quality_table(figures: Sequence[Figure], *, reference: bool) -> Group:
 
 
 def side_by_side(figures: Sequence[Figure], *, reference: bool) -> Group:
-    """All methods in one table, the least loss first."""
-    title = "All methods, by the neutral judge; least loss by the hierarchies first"
-    table = Table("QIs", "k", "way", "method", "publishes", title=title, title_justify="left")
-    names = ("GCP (hierarchy)", "GCP (set)", "GCP (published)", "DM", "CAVG", "classes", "suppressed", "solve CPU s")
-    for name in (*names, "wall s"):
-        table.add_column(name, justify="right", style="bold" if name == names[0] else None)
-    for figure in sorted(figures, key=lambda one: (one.qi_set, one.k, one.way, one.judged.gcp_hierarchy)):
+    """All methods in one table per QI set, k and way, the least loss first."""
+    runs: dict[tuple[str, int, str], list[Figure]] = {}
+    for figure in figures:
+        runs.setdefault((figure.qi_set, figure.k, figure.way), []).append(figure)
+    notes = [
+        "Losses are GCP by the neutral judge, which looks at the original values that met in each class; `published` is "
+        "the loss of the labels as they stand in the release, where a suppressed cell costs 1."
+    ]
+    if not reference:
+        notes.append("These are other rows than those of targets and peers: compare with care.")
+    return Group(*(_ranking(*run, ran) for run, ran in runs.items()), *(Text(note, style="dim") for note in notes))
+
+
+def _ranking(qi_set: str, k: int, way: str, figures: Sequence[Figure]) -> Table:
+    """Methods by their loss under the hierarchies."""
+    title = f"All methods: {qi_set}, k = {k}, {way}; least loss by the hierarchies first"
+    table = Table("method", "publishes", title=title, title_justify="left")
+    names = ("by hierarchy", "by set", "published", "DM", "CAVG", "classes", "suppressed", "solve CPU s", "wall s")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True, style="bold" if name == names[0] else None)
+    for figure in sorted(figures, key=lambda one: one.judged.gcp_hierarchy):
         judged = figure.judged
         table.add_row(
-            figure.qi_set,
-            str(figure.k),
-            figure.way,
             figure.method,
             "ranges, sets" if figure.method in peers.BY_SETS else "hierarchies",
             _loss(judged.gcp_hierarchy),
@@ -100,13 +111,7 @@ def side_by_side(figures: Sequence[Figure], *, reference: bool) -> Group:
             "" if figure.solve_cpu is None else f"{figure.solve_cpu:.1f}",
             f"{figure.seconds:.1f}",
         )
-    notes = [
-        "The judge looks at the original values that met in each class; `published` is the loss of the labels as they "
-        "stand in the release, where a suppressed cell costs 1."
-    ]
-    if not reference:
-        notes.append("These are other rows than those of targets and peers: compare with care.")
-    return Group(table, *(Text(note, style="dim") for note in notes))
+    return table
 
 
 def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:

@@ -172,6 +172,8 @@ def test_all_methods_stand_in_one_table_with_the_least_loss_first() -> None:
     shown = _text(show.side_by_side(figures, reference=True))
     assert shown.index("kactus") < shown.index("datafly")
     assert shown.index("ranges, sets") < shown.index("hierarchies", shown.index("ranges, sets"))
+    assert "QI8, k = 10, one process" in shown
+    assert "…" not in shown
     assert "other rows" not in shown
     assert figures[0].reached is None  # nothing is promised for the comparators
     assert figures[1].known == replace(KNOWN_SETS["QI8", 10], target_normal=None, target_high=None)
