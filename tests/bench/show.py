@@ -81,8 +81,8 @@ def side_by_side(figures: Sequence[Figure], *, reference: bool) -> Group:
     for figure in figures:
         runs.setdefault((figure.qi_set, figure.k, figure.way), []).append(figure)
     notes = [
-        "Losses are GCP by the neutral judge, which looks at the original values that met in each class; `published` is "
-        "the loss of the labels as they stand in the release, where a suppressed cell costs 1."
+        "Losses are GCP by the neutral judge, which looks at the original values that met in each class; `published` "
+        "is the loss of the labels as they stand in the release, where a suppressed cell costs 1."
     ]
     if not reference:
         notes.append("These are other rows than those of targets and peers: compare with care.")
