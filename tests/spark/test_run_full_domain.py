@@ -129,7 +129,7 @@ def assert_alike(given: Signatures, method: FullDomainMethod, entries: pd.DataFr
 METHODS: list[FullDomainMethod] = [PrGain("join"), Datafly(0.2), PrGain("suppress", 1), Incognito(0.2)]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(20))
 def test_classes_are_those_of_one_process(solve: Solve, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Random tables; bins and passes of few signatures; some are also counted on Spark to the end."""
     monkeypatch.setattr(full_domain, "BLOCK_SIZE", 40)
