@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Tree
+from kanon_spark.kernels.guard import NOTHING, Guard
 from kanon_spark.kernels.measure import Measure
 
 Ints = NDArray[np.int32]
@@ -123,6 +124,7 @@ class Problem:
         k: Least persons in a class.
         measure: How each QI is measured by methods that know ranges and sets; None: every QI by its tree.
         labels: Rows of each class label, signatures by labels, where a method guards labels.
+        guard: What classes must satisfy beyond k.
     """
 
     forest: Forest
@@ -132,6 +134,7 @@ class Problem:
     k: int
     measure: Measure | None = None
     labels: Longs | None = None
+    guard: Guard = NOTHING
 
     @property
     def size(self) -> int:
