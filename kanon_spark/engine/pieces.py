@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
 from kanon_spark.kernels.bounds import project, simple_bound
 from kanon_spark.kernels.dual import dual_bound
+from kanon_spark.kernels.guard import NOTHING, Guard
 from kanon_spark.kernels.kmember import reach
 from kanon_spark.kernels.levels import Levels
 from kanon_spark.kernels.measure import Measure, Measured
@@ -20,8 +21,10 @@ from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.kernels.regions import Path
 from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import LocalMethod, Piece, Solution, Trace
+from kanon_spark.privacy.demands import Demands
 from kanon_spark.recoding.publish import publish
 from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.histograms import HISTOGRAM, read_histograms
 from kanon_spark.signatures.labels import label_name
 
 COUNTS = ["h", "rows", "persons", "g_hi", "g_lo"]
@@ -40,11 +43,17 @@ class Solver:
     whole_size: int
     seed: int
     labels: int = 0  # how many class labels the signatures count, where the method guards them
+    demands: Demands | None = None  # what classes must satisfy beyond k; the signatures then carry histograms
 
     @property
     def counts(self) -> list[str]:
         """What a signature carries beside its codes."""
-        return [*COUNTS, *map(label_name, range(self.labels))]
+        return [*COUNTS, *self.label_names, *([HISTOGRAM] if self.demands is not None else [])]
+
+    @property
+    def label_names(self) -> list[str]:
+        """Columns of the rows that carry each class label."""
+        return [label_name(number) for number in range(self.labels)]
 
     @property
     def suppressed(self) -> float:
@@ -60,8 +69,15 @@ class Solver:
             frame["persons"].to_numpy(np.int64),
             self.k,
             self.measure,
-            frame[self.counts[len(COUNTS) :]].to_numpy(np.int64) if self.labels else None,
+            frame[self.label_names].to_numpy(np.int64) if self.labels else None,
+            self.guard(frame),
         )
+
+    def guard(self, frame: pd.DataFrame) -> Guard:
+        """What classes of the frame's signatures must satisfy."""
+        if self.demands is None:
+            return NOTHING
+        return Guard.of(self.demands, read_histograms(frame, columns=len(self.demands.null)))
 
     @cached_property
     def measure(self) -> Measure:
@@ -278,7 +294,9 @@ class Solver:
     @property
     def schema(self) -> str:
         """Spark DDL of the entries."""
-        names = [f"{name} bigint" for name in [*self.codebook.layout.names(), *self.counts, "class_id"]]
+        kinds = {HISTOGRAM: "array<bigint>"}
+        names = [f"{name} {kinds.get(name, 'bigint')}" for name in [*self.codebook.layout.names(), *self.counts]]
+        names.append("class_id bigint")
         names += [f"{name} bigint" for name in self.codebook.node_layout.names("out")]
         for index, column in enumerate(self.codebook.columns):
             if column.publish != "node":

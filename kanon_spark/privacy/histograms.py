@@ -53,7 +53,7 @@ def histograms_of(unit: Longs, codes: Ints, weight: Longs, *, units: int, person
     place = (unit[:, None].astype(np.int64) * columns + np.arange(columns)).ravel()
     if persons is None:
         persons = np.bincount(unit, weights=weight, minlength=units).astype(np.int64)
-    return _summed(place, codes.ravel(), np.repeat(weight, columns), persons, columns)
+    return sum_entries(place, codes.ravel(), np.repeat(weight, columns), persons, columns)
 
 
 def merge(histograms: Histograms, class_of: Longs, *, classes: int) -> Histograms:
@@ -65,10 +65,11 @@ def merge(histograms: Histograms, class_of: Longs, *, classes: int) -> Histogram
     kept = into >= 0
     place = into[kept].astype(np.int64) * columns + owner[kept] % columns
     persons = np.bincount(class_of[inside], weights=histograms.persons[inside], minlength=classes).astype(np.int64)
-    return _summed(place, histograms.values[kept], histograms.counts[kept], persons, columns)
+    return sum_entries(place, histograms.values[kept], histograms.counts[kept], persons, columns)
 
 
-def _summed(place: Longs, values: Ints, counts: Longs, persons: Longs, columns: int) -> Histograms:
+def sum_entries(place: Longs, values: Ints, counts: Longs, persons: Longs, columns: int) -> Histograms:
+    """Histograms from single entries in any order: `place` is unit * columns + column; equal values are added up."""
     order = np.lexsort((values, place))
     place, values, counts = place[order], values[order], counts[order]
     new = np.ones(len(place), np.bool_)
