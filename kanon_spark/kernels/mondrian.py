@@ -11,21 +11,29 @@ Idea: take the QI that would cost the region most if it were published now (its 
                 have k persons; else it goes with the upper stretch, so that most of the values are rid of it.
 
 If the widest QI has no allowable cut, the next widest is tried (equal widths: in declared order). The cuts are strict:
-a signature is never split.
+a signature is never split. Where classes must satisfy more than k, a cut is allowable only if each of its sides does,
+and the most equal of such cuts is taken: since the union of good classes is good, a region that is not can only be
+divided by a cut that has to be.
 
 A node that must not be published (`max_level`) is infinitely wide, so it is divided before anything else, and whatever
 its children hold: a class across them could not be published either, so what falls under k there is lost to every
 method.
 
-Cost: linear in the values that the region holds, in each QI times the height of its tree.
+Cost: linear in the values that the region holds, in each QI times the height of its tree; `good_cuts.py` tells what
+histograms add.
 Source: LeFevre, DeWitt, Ramakrishnan, Mondrian Multidimensional K-Anonymity (2006), strict cuts; dividing by children
 of a hierarchy as the papers that compare themselves with it do.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kanon_spark.kernels.box import NODE, RANGE
+from kanon_spark.kernels.good_cuts import at_good_median, children_are_good
+from kanon_spark.kernels.guard import Guard
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regions import Choose, Cut, Marginals, Path
@@ -34,23 +42,51 @@ _DIGITS = 1e9  # widths are compared to so many parts, so that a tie does not ha
 
 
 def widest_first(problem: Problem) -> Choose:
-    """The choice of cuts on a table; of the problem only trees, measure and k are read."""
-    rules, k = Measured.of(problem).rules, problem.k
+    """The choice of cuts on a table; of the problem only trees, measure, k and the demands of the guard are read."""
+    rules, k, guard = Measured.of(problem).rules, problem.k, problem.guard
 
     def choose(marginals: Marginals, path: Path) -> Cut | None:
-        qi, bounds = _widest_cut(rules, k, marginals.start, marginals.codes, marginals.persons)
+        if marginals.sensitive is None:
+            qi, bounds = _widest_cut(rules, k, marginals.start, marginals.codes, marginals.persons)
+        else:
+            qi, bounds = _widest_good_cut(rules, k, guard, marginals)
         return None if qi < 0 else Cut(qi, bounds, ordered=bool(rules.kind[qi] == RANGE))
 
     return choose
 
 
+def _widest_good_cut(rules: Any, k: int, guard: Guard, marginals: Marginals) -> tuple[int, NDArray[np.int32]]:
+    """The same as `_widest_cut` with good children; histograms are asked for once a QI's turn has come."""
+    nothing = -1, np.empty(0, np.int32)
+    if marginals.all_persons < k:
+        return nothing
+    widths = _widths(rules, marginals.start, marginals.codes)
+    for qi in np.argsort(-widths, kind="stable").tolist():
+        must = widths[qi] == np.inf
+        if widths[qi] < 0 or (marginals.all_persons < 2 * k and not must):
+            return nothing
+        here = marginals.entries(qi)
+        codes, persons = marginals.codes[here], marginals.persons[here]
+        by_node = rules.kind[qi] == NODE
+        if by_node:
+            bounds = _between_children(rules, qi, 0 if must else k, codes, persons)
+        else:
+            bounds = _at_median(k, rules.null[qi], codes, persons)
+        if len(bounds) and not must and marginals.sensitive is not None:
+            held = guard._replace(histograms=marginals.sensitive(qi))
+            if not by_node:
+                bounds = at_good_median(held, k, rules.null[qi], codes, persons)
+            elif not children_are_good(held, codes, bounds):
+                continue
+        if len(bounds):
+            return qi, bounds
+    return nothing
+
+
 @njit(cache=True)
 def _widest_cut(rules, k, start, codes, persons):  # type: ignore[no-untyped-def]
     """The QI to divide and the bounds of its children; QI -1 where no cut is allowable."""
-    count = len(start) - 1
-    width = np.empty(count)
-    for j in range(count):
-        width[j] = np.rint(_DIGITS * _width(rules, j, codes[start[j] : start[j + 1]]))
+    width = _widths(rules, start, codes)
     held = persons[start[0] : start[1]].sum()
     bounds = np.empty(0, np.int32)
     if held < k:  # left behind by a cut that had to be
@@ -67,6 +103,15 @@ def _widest_cut(rules, k, start, codes, persons):  # type: ignore[no-untyped-def
         if len(bounds):
             return qi, bounds
         width[qi] = -1.0
+
+
+@njit(cache=True)
+def _widths(rules, start, codes):  # type: ignore[no-untyped-def]
+    """Width of each QI in whole parts."""
+    width = np.empty(len(start) - 1)
+    for j in range(len(width)):
+        width[j] = np.rint(_DIGITS * _width(rules, j, codes[start[j] : start[j + 1]]))
+    return width
 
 
 @njit(cache=True)

@@ -10,19 +10,25 @@ small regions are many and a domain may have a million values. A cut divides the
 that is enough for all cuts there are: a node's children, a single value and null (the last code) are all stretches of
 that order.
 
+Where classes must satisfy more than k, a cut may be judged by what its children hold: a region also tells, for a QI
+that somebody asks about, the histogram of sensitive values of each value. A child is a stretch of values, so its
+histogram is the exact sum of theirs.
+
 Cost: a region's marginals take one look at each code of its signatures, and sorting the distinct ones; all regions of
-a depth together one pass over the table.
+a depth together one pass over the table. Histograms are put together only for the QIs that are asked for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guarded_groups import histograms_by_unit
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.privacy.histograms import Histograms
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -45,6 +51,7 @@ class Marginals:
         persons: Persons; may be 0, where all of them count elsewhere.
         rows: Rows.
         labels: Rows of each class label, entries by labels; no columns where the method knows no label.
+        sensitive: Gives the histograms of a QI's entries, one unit for each; None where nothing is asked beyond k.
     """
 
     start: Longs
@@ -53,6 +60,7 @@ class Marginals:
     persons: Longs
     rows: Longs
     labels: Longs
+    sensitive: Callable[[int], Histograms] | None = None
 
     def entries(self, qi: int) -> slice:
         """The entries of a QI, to slice any of the arrays by."""
@@ -112,6 +120,35 @@ class Cut:
 Choose = Callable[[Marginals, Path], Cut | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Division:
+    """What became of a region that somebody has looked at.
+
+    Attributes:
+        persons: Persons of the region.
+        cut: Its cut; None leaves it whole.
+        child_signatures: Signatures of each child.
+        child_persons: Persons of each child.
+    """
+
+    persons: int
+    cut: Cut | None = None
+    child_signatures: tuple[int, ...] = ()
+    child_persons: tuple[int, ...] = ()
+
+    @classmethod
+    def by(cls, choose: Choose, marginals: Marginals, path: Path) -> "Division":
+        """What a method makes of a region with these marginals."""
+        cut = choose(marginals, path)
+        if cut is None:
+            return cls(marginals.all_persons)
+        signatures, persons = (cut.sums(marginals, each).tolist() for each in (marginals.signatures, marginals.persons))
+        return cls(marginals.all_persons, cut, tuple(signatures), tuple(persons))
+
+
+Divide = Callable[["Regions", Sequence[int]], Mapping[int, Division]]
+
+
 @dataclass(slots=True)
 class Region:
     """A node of the tree of cuts; without a cut it is a leaf, and may be cut further by whoever holds its rows."""
@@ -147,15 +184,18 @@ class Regions:
             todo.extend(reversed(node.children))
         return found
 
-    def divide(self, region: int, cut: Cut, marginals: Marginals) -> tuple[int, ...]:
-        """Cut a region that holds these marginals; the numbers of its children, in the order of the cut's sides."""
+    def divide(self, region: int, division: Division) -> tuple[int, ...]:
+        """Cut a region, or mark it as final; the numbers of its children, in the order of the cut's sides."""
         node = self.nodes[region]
+        node.persons = division.persons
+        if division.cut is None:
+            node.final = True
+            return ()
         first = len(self.nodes)
-        path = (*node.path, (cut.qi, cut.ordered))
-        sizes = zip(cut.sums(marginals, marginals.signatures), cut.sums(marginals, marginals.persons), strict=True)
-        for signatures, persons in sizes:
-            self.nodes.append(Region(region, path=path, signatures=int(signatures), persons=int(persons)))
-        node.cut, node.children = cut, tuple(range(first, len(self.nodes)))
+        path = (*node.path, (division.cut.qi, division.cut.ordered))
+        for signatures, persons in zip(division.child_signatures, division.child_persons, strict=True):
+            self.nodes.append(Region(region, path=path, signatures=signatures, persons=persons))
+        node.cut, node.children = division.cut, tuple(range(first, len(self.nodes)))
         return node.children
 
     def assign(self, codes: Ints) -> Ints:
@@ -186,13 +226,20 @@ class Counter:
         self._labels = none if problem.labels is None else np.ascontiguousarray(problem.labels)
         # One line per value of any QI: signatures, persons, rows, and the rows of each label. All 0 between counts.
         self._table = np.zeros((int(self._base[-1]), 3 + self._labels.shape[1]), np.int64)
+        self._guard = problem.guard
 
     def count(self, members: Longs) -> Marginals:
         """Marginals of the named signatures."""
         start, codes, tally = _count(
             self._base, self._codes, self._persons, self._rows, self._labels, members, self._table
         )
-        return Marginals(start, codes, tally[:, 0], tally[:, 1], tally[:, 2], tally[:, 3:])
+        sensitive = partial(self._histograms, members) if self._guard.asks else None
+        return Marginals(start, codes, tally[:, 0], tally[:, 1], tally[:, 2], tally[:, 3:], sensitive)
+
+    def _histograms(self, members: Longs, qi: int) -> Histograms:
+        """Histograms of the values of a QI among some signatures, in the order of codes."""
+        held, unit_of = np.unique(self._codes[members, qi], return_inverse=True)
+        return histograms_by_unit(self._guard, members, unit_of, len(held))
 
 
 @njit(cache=True)
@@ -243,19 +290,21 @@ def grow(
         signatures: How many there are in all.
         block_size: Regions of at most so many are left to whoever can hold their signatures; they are not counted.
     """
+
+    def divide(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Division]:
+        found = count(regions, wanted)
+        return {region: Division.by(choose, found[region], regions[region].path) for region in wanted}
+
+    return grow_by(divide, signatures=signatures, block_size=block_size)
+
+
+def grow_by(divide: Divide, *, signatures: int, block_size: int) -> Regions:
+    """The same where somebody else also chooses: what becomes of the named leaves of the tree so far."""
     regions = Regions([Region(signatures=signatures)])
     todo = [0] if signatures > block_size else []
     while todo:
-        found = count(regions, todo)
-        deeper: list[int] = []
-        for region in todo:
-            node, marginals = regions[region], found[region]
-            node.persons = marginals.all_persons
-            cut = choose(marginals, node.path)
-            if cut is None:
-                node.final = True
-            else:
-                deeper.extend(regions.divide(region, cut, marginals))
+        found = divide(regions, todo)
+        deeper = [child for region in todo for child in regions.divide(region, found[region])]
         todo = [region for region in deeper if regions[region].signatures > block_size]
     return regions
 
@@ -268,13 +317,12 @@ def grow_here(problem: Problem, choose: Choose, *, path: Path = ()) -> tuple[Reg
     todo = [(0, np.arange(problem.size, dtype=np.int64))]
     while todo:
         region, members = todo.pop()
-        node, marginals = regions[region], counter.count(members)
-        cut = choose(marginals, node.path)
-        if cut is None:
-            node.final = True
+        division = Division.by(choose, counter.count(members), regions[region].path)
+        children = regions.divide(region, division)
+        if division.cut is None:
             leaf_of[members] = region
             continue
-        side = cut.side(problem.codes[members, cut.qi])
-        for number, child in enumerate(regions.divide(region, cut, marginals)):
+        side = division.cut.side(problem.codes[members, division.cut.qi])
+        for number, child in enumerate(children):
             todo.append((child, members[side == number]))
     return regions, leaf_of

@@ -1,4 +1,4 @@
-"""`mondrian`: cut the table in the widest quasi-identifier, again and again, while every side keeps k persons.
+"""`mondrian`: cut the table in the widest quasi-identifier, again and again, while every side is a class of its own.
 
 The comparator of most papers: fast, simple, and good where quasi-identifiers are ordered. It needs no hierarchy and
 respects those that are given. See `kernels/mondrian.py` for the rules of the cuts. They depend on counts of values
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guarded_groups import good_groups
 from kanon_spark.kernels.mondrian import widest_first
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regions import Choose, grow_here
@@ -21,7 +22,7 @@ class Mondrian:
     """The method; it has no options.
 
     `leftover` has nothing to do here: a table of k persons is one class at least. What `max_level` forbids to stand in
-    a class of k persons is open, and will be suppressed.
+    a class of k persons, or in one that satisfies what is asked beyond k, is open, and will be suppressed.
     """
 
     name: str = "mondrian"
@@ -38,7 +39,8 @@ class Mondrian:
         regions, leaf_of = grow_here(problem, self.chooser(problem), path=piece.path)
         leaves = np.array(regions.leaves)
         number = np.full(len(regions.nodes), -1, np.int32)
-        classes = leaves[[regions[leaf].persons >= problem.k for leaf in leaves]]
+        large = np.array([node.cut is None and node.persons >= problem.k for node in regions.nodes])
+        classes = leaves[good_groups(problem.guard, leaf_of, large)[leaves]]
         number[classes] = np.arange(len(classes), dtype=np.int32)
         return Solution(number[leaf_of], np.zeros(problem.size))
 
