@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
+from mondrian_twin import enough, twin
 from random_measures import classes, measured_problems, qi_loss, random_measured
-from random_problems import ancestors, lowest_common
+from random_problems import ancestors
 
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.methods.base import Piece, Solution
@@ -18,51 +19,13 @@ def solve(problem: Problem) -> Solution:
     return Mondrian().solve(Piece(problem, np.inf, problem.size, suppressed=4.0, seed=0))
 
 
-def twin(problem: Problem, members: list[int]) -> set[frozenset[int]]:
-    """The regions of k persons below these signatures."""
-    if problem.persons[members].sum() < problem.k:
-        return set()
-    width = problem.forest.width
-    losses = [round(qi_loss(problem, j, members), 9) for j in range(width)]
-    for j in sorted(range(width), key=lambda j: -losses[j]):
-        parts = divided(problem, j, members)
-        if parts:
-            return set().union(*(twin(problem, part) for part in parts))
-    return {frozenset(members)}
-
-
-def divided(problem: Problem, j: int, members: list[int]) -> list[list[int]]:
-    """The sides of an allowable cut of one QI; nothing where there is none."""
-    assert problem.measure is not None
-    forest, null = problem.forest, problem.measure.nulls[j]
-    held = sorted({int(problem.codes[s, j]) for s in members})
-    if len(held) == 1:
-        return []
-
-    def having(codes: set[int]) -> list[int]:
-        return [s for s in members if int(problem.codes[s, j]) in codes]
-
-    def persons(side: list[int]) -> int:
-        return int(problem.persons[side].sum())
-
-    if problem.measure.kinds[j] == "node":
-        top = lowest_common(forest, j, held)
-        child_of = {code: next(v for v in ancestors(forest, j, code) if forest.parent[v] == top) for code in held}
-        sides = [having({code for code in held if child_of[code] == child}) for child in sorted(set(child_of.values()))]
-        must = np.isinf(forest.loss[top])
-        return sides if must or min(map(persons, sides)) >= problem.k else []
-    cuts = [[having(set(held[:i])), having(set(held[i:]))] for i in range(1, len(held))]
-    allowed = [cut for cut in cuts if min(map(persons, cut)) >= problem.k]
-    if held[-1] == null and cuts[-1] in allowed:
-        return cuts[-1]
-    return min(allowed, key=lambda cut: abs(persons(cut[0]) - persons(cut[1])), default=[])
-
-
 @EXAMPLES
 @given(measured_problems(largest=40, forbid_root=True))
 def test_classes_are_those_of_the_twin(problem: Problem) -> None:
     found = solve(problem).class_of
-    assert {frozenset(members) for members in classes(found)} == twin(problem, list(range(problem.size)))
+    assert {frozenset(members) for members in classes(found)} == twin(
+        problem, list(range(problem.size)), enough(problem)
+    )
 
 
 @EXAMPLES
