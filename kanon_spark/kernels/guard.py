@@ -1,7 +1,7 @@
 """What a class must satisfy beyond k, asked by kernels wherever a class is closed or changed.
 
-A guard holds the demands (`privacy/demands.py`) and the histogram of each signature of a problem. Where nothing is asked
-it is `NOTHING`, and `accepts` costs one comparison, so that kernels need no second version of themselves.
+A guard holds the demands (`privacy/demands.py`) and the histogram of each signature of a problem. Where nothing is
+asked it is `NOTHING`, and `accepts` costs one comparison, so that kernels need no second version of themselves.
 
 All models are union safe: two classes that satisfy them still do together. But a class that satisfies may stop to when
 something that does not satisfy joins it, or when something leaves it: then it has to be asked again.

@@ -1,8 +1,9 @@
 """Close the cheapest group first, over all groups of the lattice.
 
 Idea: list the closed groups in windows of rising cost; take them in the order (cost, size, codes); a group whose still
-free members hold at least k persons becomes one class. That equals one big sort of all groups by their own loss. What
-is left, fewer than k persons unless `max_level` forbids more, joins the class whose total loss rises least.
+free members hold at least k persons, and are accepted by the guard, becomes one class. That equals one big sort of all
+groups by their own loss. What is left, fewer than k persons unless `max_level` or the guard forbids more, joins the
+class whose total loss rises least and which stays acceptable.
 
 Cost: the listing's. Stopping strictly below the loss at which groups cross a block's border closes exactly the classes
 that the whole table would, which is what makes blocks free of charge.
@@ -12,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guard import Guard, accepts, asks
 from kanon_spark.kernels.listing import Groups, list_groups
 from kanon_spark.kernels.problem import Forest, Problem
 
@@ -21,6 +23,7 @@ Floats = NDArray[np.float64]
 
 FREE = -1
 TIE_ORDERS = range(4)
+ASKED_CLASSES = 256  # cheapest classes that are asked whether they may take a signature
 
 
 def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 0) -> Ints:
@@ -39,7 +42,7 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 
     last = min(dearest_cost(forest) + 1e-9, float(np.nextafter(stop, -np.inf)))
     below = -1.0
     upto = step
-    free = np.arange(problem.size, dtype=np.int32)
+    free = free_ids = np.arange(problem.size, dtype=np.int32)
     while len(free) and problem.persons[free].sum() >= problem.k and below < last:
         ceiling = min(upto, last)
         groups = list_groups(problem, free, above=below, upto=ceiling)
@@ -47,7 +50,9 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 
             ceiling = (max(below, 0.0) + ceiling) / 2
             groups = list_groups(problem, free, above=below, upto=ceiling)
         order = closing_order(groups, ties=ties)
-        classes = _close(order, groups.offset, groups.members, problem.persons, problem.k, class_of, classes)
+        classes = _close(
+            order, groups.offset, groups.members, free_ids, problem.persons, problem.k, problem.guard, class_of, classes
+        )
         free = free[class_of[free] == FREE]
         below = ceiling
         upto = upto + step if ceiling >= upto else upto
@@ -79,28 +84,37 @@ def dearest_cost(forest: Forest) -> float:
 def attach_rest(problem: Problem, class_of: Ints) -> Ints:
     """Let each free signature join the class whose total loss rises least; in place, and returned.
 
-    A signature that no class may take (infinite loss, or no class at all) stays FREE: it has to be suppressed.
+    A signature that no class may take (infinite loss, no class at all, none that the guard would still accept) stays
+    FREE: it has to be suppressed.
     """
-    forest = problem.forest
     rest = np.flatnonzero(class_of == FREE).astype(np.int32)
     if len(rest) and class_of.max(initial=FREE) >= 0:
         nodes, rows, _ = class_table(problem, class_of)
-        # Largest first: what many rows share should choose before the classes grow.
-        rest = rest[np.lexsort((rest, -problem.rows[rest]))]
-        _attach(
-            rest,
-            problem.codes,
-            problem.rows,
-            class_of,
-            nodes,
-            rows,
-            forest.start,
-            forest.parent,
-            forest.lo,
-            forest.hi,
-            forest.loss,
-        )
+        boxes = (problem.codes + problem.forest.start[:-1]).astype(np.int32)
+        attach_boxes(problem.forest, boxes, problem.rows, problem.guard, class_of, nodes, rows)
     return class_of
+
+
+def attach_boxes(
+    forest: Forest, boxes: Ints, rows: Longs, guard: Guard, class_of: Ints, nodes: Ints, class_rows: Longs
+) -> None:
+    """The same for boxes (one tree node per QI each) that join classes; all but the first three change in place.
+
+    Args:
+        forest: The trees.
+        boxes: Boxes by QIs.
+        rows: Rows of each box.
+        guard: What classes must satisfy; its units are the boxes.
+        class_of: Class of each box, FREE where it looks for one.
+        nodes: Box of each class.
+        class_rows: Rows of each class.
+    """
+    rest = np.flatnonzero(class_of == FREE).astype(np.int32)
+    # Largest first: what many rows share should choose before the classes grow.
+    rest = rest[np.lexsort((rest, -rows[rest]))]
+    _attach(
+        rest, boxes, rows, guard, class_of, nodes, class_rows, forest.parent, forest.lo, forest.hi, forest.loss
+    )  # fmt: skip
 
 
 def class_table(problem: Problem, class_of: Ints) -> tuple[Ints, Longs, Longs]:
@@ -140,17 +154,29 @@ def count_misplaced(problem: Problem, class_of: Ints, bound: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _close(order, offset, members, persons, k, class_of, classes):  # type: ignore[no-untyped-def]
+def _close(order, offset, members, ids, persons, k, guard, class_of, classes):  # type: ignore[no-untyped-def]
+    """Close groups in turn; `ids` gives the guard's number of each member."""
+    asked = asks(guard)
+    held_ids = np.empty(len(ids) if asked else 0, np.int32)
     for g in order:
         held = 0
         for i in range(offset[g], offset[g + 1]):
             if class_of[members[i]] < 0:
                 held += persons[members[i]]
-        if held >= k:
+        if held < k:
+            continue
+        if asked:
+            size = 0
             for i in range(offset[g], offset[g + 1]):
                 if class_of[members[i]] < 0:
-                    class_of[members[i]] = classes
-            classes += 1
+                    held_ids[size] = ids[members[i]]
+                    size += 1
+            if not accepts(guard, held_ids[:size]):
+                continue
+        for i in range(offset[g], offset[g + 1]):
+            if class_of[members[i]] < 0:
+                class_of[members[i]] = classes
+        classes += 1
     return classes
 
 
@@ -200,35 +226,80 @@ def joined_cost(nodes, codes, s, parent, lo, hi, loss, limit):  # type: ignore[n
     return total
 
 
+@njit(cache=True)
+def joined_node(u, v, parent, lo, hi):  # type: ignore[no-untyped-def]
+    """Lowest common ancestor of two nodes of one QI."""
+    while lo[u] > lo[v] or hi[u] < hi[v]:
+        u = parent[u]
+    return u
+
+
+@njit(cache=True)
+def united_cost(nodes, box, parent, lo, hi, loss, limit):  # type: ignore[no-untyped-def]
+    """Loss per row of a class (its nodes) once a box has joined; gives up beyond `limit`."""
+    total = 0.0
+    for j in range(len(nodes)):
+        total += loss[joined_node(nodes[j], box[j], parent, lo, hi)]
+        if total > limit:
+            return np.inf
+    return total
+
+
 @njit(cache=True, nogil=True)
-def _attach(rest, codes, rows, class_of, nodes, class_rows, start, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
+def _attach(rest, boxes, rows, guard, class_of, nodes, class_rows, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
     count, width = nodes.shape
+    asked = asks(guard)
     cost = np.zeros(count)
     for c in range(count):
         for j in range(width):
             cost[c] += loss[nodes[c, j]]
+    rises = np.empty(count if asked else 0)
+    head = np.full(count if asked else 0, -1, np.int32)
+    link = np.full(len(class_of) if asked else 0, -1, np.int32)
+    held_ids = np.empty(len(class_of) if asked else 0, np.int32)
+    if asked:
+        for s in range(len(class_of)):
+            if class_of[s] >= 0:
+                link[s] = head[class_of[s]]
+                head[class_of[s]] = s
     for s in rest:
         best = np.inf
         chosen = -1
         for c in range(count):
-            if class_rows[c] == 0:
-                continue
-            # rise = class_rows·(new - old) + rows·new < best  ⇒  new < (best + class_rows·old) / (class_rows + rows)
-            limit = (best + class_rows[c] * cost[c]) / (class_rows[c] + rows[s])
-            new = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, limit)
-            rise = class_rows[c] * (new - cost[c]) + rows[s] * new
+            rise = np.inf
+            if class_rows[c] > 0:
+                # class_rows·(new - old) + rows·new < best  ⇒  new < (best + class_rows·old) / (class_rows + rows)
+                limit = np.inf if asked else (best + class_rows[c] * cost[c]) / (class_rows[c] + rows[s])
+                new = united_cost(nodes[c], boxes[s], parent, lo, hi, loss, limit)
+                rise = class_rows[c] * (new - cost[c]) + rows[s] * new
             if rise < best:
                 best = rise
                 chosen = c
+            if asked:
+                rises[c] = rise
+        if asked:
+            chosen = -1
+            for c in np.argsort(rises, kind="mergesort")[:ASKED_CLASSES]:
+                if not np.isfinite(rises[c]):
+                    break
+                size = 1
+                held_ids[0] = s
+                x = head[c]
+                while x >= 0:
+                    held_ids[size] = x
+                    size += 1
+                    x = link[x]
+                if accepts(guard, held_ids[:size]):
+                    chosen = c
+                    link[s] = head[c]
+                    head[c] = s
+                    break
         if chosen < 0:
             continue
         class_of[s] = chosen
         class_rows[chosen] += rows[s]
         cost[chosen] = 0.0
         for j in range(width):
-            v = nodes[chosen, j]
-            x = codes[s, j]
-            while x < lo[v] or x >= hi[v]:
-                v = parent[v]
+            v = joined_node(nodes[chosen, j], boxes[s, j], parent, lo, hi)
             nodes[chosen, j] = v
             cost[chosen] += loss[v]

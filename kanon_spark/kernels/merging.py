@@ -7,16 +7,19 @@
 - `cut_longest`: the paper's rule (graph based local recoding): without its n/k - 1 longest edges the tree falls into
   classes; those under k join the class with which their union loses least.
 - `split_along_trees`: a class of 2k and more falls in two along its own tree wherever that is cheaper.
+
+Where a guard asks more than k, "under k" means: under k, or not accepted.
 """
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.lattice import FREE, class_table
+from kanon_spark.kernels.guard import Guard, accepts, asks
+from kanon_spark.kernels.lattice import FREE, class_table, joined_node
 from kanon_spark.kernels.levels import Levels
-from kanon_spark.kernels.partners import cheapest_partners, joined_node
-from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.partners import cheapest_partners
+from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.kernels.spanning import Edges, _find, _prim, _roots, components
 
 Ints = NDArray[np.int32]
@@ -33,12 +36,17 @@ def merge_by_loss(problem: Problem, *, stop: float = np.inf) -> Ints:
         stop: In a block: the loss at which unions begin to leave it. A choice counts only where nothing outside could
             be cheaper; components that end under k stay open.
     """
-    forest = problem.forest
-    nodes = (problem.codes + forest.start[:-1]).astype(np.int32)
-    rows, persons = problem.rows.copy(), problem.persons.copy()
-    component = np.arange(problem.size, dtype=np.int32)
+    boxes = (problem.codes + problem.forest.start[:-1]).astype(np.int32)
+    return merge_boxes(problem.forest, problem.k, boxes, problem.rows, problem.persons, problem.guard, stop=stop)
+
+
+def merge_boxes(
+    forest: Forest, k: int, nodes: Ints, rows: Longs, persons: Longs, guard: Guard, *, stop: float = np.inf
+) -> Ints:
+    """The same for boxes (one tree node per QI each), which are the guard's units."""
+    component = np.arange(len(nodes), dtype=np.int32)
     while True:
-        asking = np.flatnonzero(persons < problem.k).astype(np.int32)
+        asking = np.flatnonzero(~good_components(k, guard, persons)).astype(np.int32)
         partner, added = cheapest_partners(forest, nodes, rows, asking)
         if np.isfinite(stop):
             outside = (stop - forest.loss[nodes[asking]].sum(axis=1)) * rows[asking]
@@ -47,15 +55,24 @@ def merge_by_loss(problem: Problem, *, stop: float = np.inf) -> Ints:
         if not len(pairs):
             break
         name, nodes, rows, persons = _united(pairs, nodes, rows, persons, forest.parent, forest.lo, forest.hi)
+        guard = guard.merged(name, len(nodes))
         component = name[component]
-    closed = persons >= problem.k
+    closed = good_components(k, guard, persons)
     number = np.where(closed, np.cumsum(closed) - 1, FREE)
     return number[component].astype(np.int32)
 
 
+def good_components(k: int, guard: Guard, persons: Longs) -> NDArray[np.bool_]:
+    """Which components have k persons and are accepted; they are the guard's units."""
+    good: NDArray[np.bool_] = persons >= k
+    if guard.asks:
+        good &= guard.satisfied(np.arange(len(persons)), len(persons))
+    return good
+
+
 def grow_balanced(problem: Problem, tree: Edges) -> Ints:
-    """Classes along the tree, shortest edges first, while one of the two sides is under k."""
-    root = _grow(tree.a, tree.b, problem.persons.copy(), problem.k)
+    """Classes along the tree, shortest edges first, while one of the two sides is under k or not accepted."""
+    root = _grow(tree.a, tree.b, problem.persons.copy(), problem.k, problem.guard)
     return _numbered(root, problem)
 
 
@@ -66,9 +83,10 @@ def cut_longest(problem: Problem, tree: Edges) -> Ints:
     _, class_of = np.unique(components(tree.a[:kept], tree.b[:kept], problem.size), return_inverse=True)
     component = class_of.astype(np.int32)
     nodes, rows, persons = class_table(problem, component)
+    guard = problem.guard.merged(component, len(nodes))
     forest = problem.forest
     while True:
-        asking = np.flatnonzero(persons < problem.k).astype(np.int32)
+        asking = np.flatnonzero(~good_components(problem.k, guard, persons)).astype(np.int32)
         partner, _ = cheapest_partners(forest, nodes, rows, asking, by_union=True)
         # The smallest first; whoever was touched in this round asks again in the next.
         touched = np.zeros(len(nodes), np.bool_)
@@ -83,6 +101,7 @@ def cut_longest(problem: Problem, tree: Edges) -> Ints:
         name, nodes, rows, persons = _united(
             np.array(pairs, np.int32), nodes, rows, persons, forest.parent, forest.lo, forest.hi
         )
+        guard = guard.merged(name, len(nodes))
         component = name[component]
     return _numbered(component, problem)
 
@@ -90,7 +109,7 @@ def cut_longest(problem: Problem, tree: Edges) -> Ints:
 def split_along_trees(problem: Problem, class_of: Ints, levels: Levels) -> Ints:
     """Split classes of 2k persons and more along the longest edge of their own tree that makes the two parts cheaper.
 
-    Parts are tried again. No part is under k, and the loss never rises.
+    Parts are tried again. No part is under k or refused by the guard, and the loss never rises.
     """
     _, _, persons = class_table(problem, class_of)
     out = class_of.copy()
@@ -104,6 +123,7 @@ def split_along_trees(problem: Problem, class_of: Ints, levels: Levels) -> Ints:
             continue
         part = _split(
             np.ascontiguousarray(problem.codes[members]), problem.rows[members], problem.persons[members], problem.k,
+            problem.guard, members,
             levels.up, levels.begin, levels.height, levels.unit,
             forest.start, forest.parent, forest.hi, forest.loss,
         )  # fmt: skip
@@ -113,11 +133,12 @@ def split_along_trees(problem: Problem, class_of: Ints, levels: Levels) -> Ints:
 
 
 def _numbered(component: Ints, problem: Problem) -> Ints:
-    """Components as classes without gaps; those under k, or that must not be published, are FREE."""
+    """Components as classes without gaps; those that are not good, or must not be published, are FREE."""
     _, inverse = np.unique(component, return_inverse=True)
     class_of = inverse.astype(np.int32)
     nodes, _, persons = class_table(problem, class_of)
-    closed = (persons >= problem.k) & np.isfinite(problem.forest.loss[nodes].sum(axis=1))
+    good = good_components(problem.k, problem.guard.merged(class_of, len(persons)), persons)
+    closed = good & np.isfinite(problem.forest.loss[nodes].sum(axis=1))
     number = np.where(closed, np.cumsum(closed) - 1, FREE)
     return number[class_of].astype(np.int32)
 
@@ -174,13 +195,36 @@ def _united(pairs, nodes, rows, persons, parent, lo, hi):  # type: ignore[no-unt
 
 
 @njit(cache=True)
-def _grow(a, b, persons, k):  # type: ignore[no-untyped-def]
-    root = np.arange(len(persons)).astype(np.int32)
+def _grow(a, b, persons, k, guard):  # type: ignore[no-untyped-def]
+    count = len(persons)
+    root = np.arange(count).astype(np.int32)
+    asked = asks(guard)
+    # Members of each component in a ring, so that two rings become one by exchanging two links.
+    ring = np.arange(count if asked else 0).astype(np.int32)
+    buffer = np.empty(count if asked else 0, np.int32)
+    good = persons >= k
+    if asked:
+        for s in range(count):
+            buffer[0] = s
+            good[s] = good[s] and accepts(guard, buffer[:1])
     for i in range(len(a)):
         x, y = _find(root, a[i]), _find(root, b[i])
-        if x != y and (persons[x] < k or persons[y] < k):
-            root[max(x, y)] = min(x, y)
-            persons[min(x, y)] = persons[x] + persons[y]
+        if x == y or (good[x] and good[y]):
+            continue
+        into = min(x, y)
+        root[max(x, y)] = into
+        persons[into] = persons[x] + persons[y]
+        good[into] = persons[into] >= k
+        if asked:
+            ring[x], ring[y] = ring[y], ring[x]
+            if good[into]:
+                size = 0
+                s = into
+                while size == 0 or s != into:
+                    buffer[size] = s
+                    size += 1
+                    s = ring[s]
+                good[into] = accepts(guard, buffer[:size])
     return _roots(root)
 
 
@@ -205,8 +249,9 @@ def _box_loss(members, part, which, codes, rows, start, parent, hi, loss):  # ty
 
 
 @njit(cache=True, nogil=True)
-def _split(codes, rows, persons, k, up, begin, height, unit, start, parent, hi, loss):  # type: ignore[no-untyped-def]
+def _split(codes, rows, persons, k, guard, ids, up, begin, height, unit, start, parent, hi, loss):  # type: ignore[no-untyped-def]
     size = codes.shape[0]
+    asked = asks(guard)
     a, b, w = _prim(codes, up, begin, height, unit)
     order = np.argsort(-w, kind="mergesort")
     alive = np.ones(len(a), np.bool_)
@@ -250,6 +295,10 @@ def _split(codes, rows, persons, k, up, begin, height, unit, start, parent, hi, 
                 after = _box_loss(everyone, side, current, codes, rows, start, parent, hi, loss)
                 after += _box_loss(everyone, side, parts, codes, rows, start, parent, hi, loss)
                 if after < before - 1e-12:
+                    if asked:
+                        here, apart = ids[side == current], ids[side == parts]
+                        if not accepts(guard, here) or not accepts(guard, apart):
+                            continue
                     alive[e] = False
                     part[:] = side
                     parts += 1

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.lattice import joined_node
 from kanon_spark.kernels.problem import Forest
 
 Ints = NDArray[np.int32]
@@ -48,14 +49,6 @@ def cheapest_partners(
     return _ask(  # type: ignore[no-any-return]
         asking, order, nodes, rows, cost, box, least_rows, most_cost, forest.parent, forest.lo, forest.hi, forest.loss
     )
-
-
-@njit(cache=True)
-def joined_node(u, v, parent, lo, hi):  # type: ignore[no-untyped-def]
-    """Lowest common ancestor of two nodes of one QI."""
-    while lo[u] > lo[v] or hi[u] < hi[v]:
-        u = parent[u]
-    return u
 
 
 @njit(cache=True)

@@ -4,6 +4,7 @@ Idea: the worst placed of a few random signatures names a neighbourhood, the cla
 members are freed, the closed groups among them listed, and closed in several jittered orders of loss. Whatever is not
 dearer is kept, so that equal solutions drift and open new ways. With much work to spend, slightly dearer ones are kept
 too, by an allowance that cools to nothing (simulated annealing): so it leaves valleys that have no level way out.
+Whatever a guard asks of classes, it is asked of every new one.
 
 Cost: one round is a listing over a few hundred signatures. The work is counted in steps of the inner loops and limited
 by the caller as a function of the size, never by the clock, and the random numbers are seeded: the same input gives
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from kanon_spark.kernels.lattice import _class_table, _close, joined_cost, total_loss
 from kanon_spark.kernels.listing import _list_groups, search_order
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.settling import settle
 from kanon_spark.kernels.stealing import box_nodes
 
 Ints = NDArray[np.int32]
@@ -48,6 +50,7 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
         problem.rows,
         problem.persons,
         problem.k,
+        problem.guard,
         target,
         work,
         heat,
@@ -67,93 +70,6 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
     return polished
 
 
-@njit(cache=True)
-def _settle(trial, nodes, rows, persons, codes, sig, k, start, parent, lo, hi, loss, all_rows, all_persons, cost):  # type: ignore[no-untyped-def]
-    """Attach what is free, move signatures to cheaper classes that cover them; the total, infinite if it fails."""
-    count = nodes.shape[0]
-    size = len(sig)
-    width = codes.shape[1]
-    for i in range(size):
-        if trial[i] >= 0:
-            continue
-        s = sig[i]
-        best = np.inf
-        chosen = -1
-        for c in range(count):
-            limit = (best + rows[c] * cost[c]) / (rows[c] + all_rows[s])
-            new = joined_cost(nodes[c], codes, s, parent, lo, hi, loss, limit)
-            rise = rows[c] * (new - cost[c]) + all_rows[s] * new
-            if rise < best:
-                best = rise
-                chosen = c
-        if chosen < 0:
-            return np.inf
-        trial[i] = chosen
-        rows[chosen] += all_rows[s]
-        persons[chosen] += all_persons[s]
-        cost[chosen] = 0.0
-        for j in range(width):
-            v = nodes[chosen, j]
-            x = codes[s, j]
-            while x < lo[v] or x >= hi[v]:
-                v = parent[v]
-            nodes[chosen, j] = v
-            cost[chosen] += loss[v]
-    moved = False
-    for i in range(size):
-        s = sig[i]
-        own = trial[i]
-        if persons[own] - all_persons[s] < k:
-            continue
-        best = cost[own] - 1e-12
-        chosen = -1
-        for c in range(count):
-            if cost[c] >= best or c == own or rows[c] == 0:
-                continue
-            inside = True
-            for j in range(width):
-                v = nodes[c, j]
-                x = codes[s, j]
-                if x < lo[v] or x >= hi[v]:
-                    inside = False
-                    break
-            if inside:
-                best = cost[c]
-                chosen = c
-        if chosen >= 0:
-            trial[i] = chosen
-            rows[own] -= all_rows[s]
-            persons[own] -= all_persons[s]
-            rows[chosen] += all_rows[s]
-            persons[chosen] += all_persons[s]
-            moved = True
-    total = 0.0
-    if moved:
-        least = np.full((count, width), 2147483647, np.int32)
-        most = np.full((count, width), -1, np.int32)
-        for i in range(size):
-            c = trial[i]
-            for j in range(width):
-                x = codes[sig[i], j]
-                if x < least[c, j]:
-                    least[c, j] = x
-                if x > most[c, j]:
-                    most[c, j] = x
-        for c in range(count):
-            cost[c] = 0.0
-            if rows[c] == 0:
-                continue
-            for j in range(width):
-                v = start[j] + least[c, j]
-                while hi[v] <= most[c, j]:
-                    v = parent[v]
-                nodes[c, j] = v
-                cost[c] += loss[v]
-    for c in range(count):
-        total += rows[c] * cost[c]
-    return total
-
-
 @njit(cache=True, nogil=True)
 def _polish(  # type: ignore[no-untyped-def]
     class_of,
@@ -161,6 +77,7 @@ def _polish(  # type: ignore[no-untyped-def]
     rows,
     persons,
     k,
+    guard,
     target,
     work,
     heat,
@@ -300,7 +217,7 @@ def _polish(  # type: ignore[no-untyped-def]
             blur = np.random.random()
             ranked = np.argsort(group_cost * (1.0 + blur * np.random.random(len(group_cost))))
             trial = np.full(size, -1, np.int32)
-            made = _close(ranked, offset, members, own_persons, k, trial, 0)
+            made = _close(ranked, offset, members, sig, own_persons, k, guard, trial, 0)
             if made == 0:
                 continue
             t_nodes = np.zeros((made, width), np.int32)
@@ -328,8 +245,23 @@ def _polish(  # type: ignore[no-untyped-def]
                         v = parent[v]
                     t_nodes[c, j] = v
                     t_cost[c] += loss[v]
-            total = _settle(
-                trial, t_nodes, t_rows, t_persons, codes, sig, k, start, parent, lo, hi, loss, rows, persons, t_cost
+            total = settle(
+                trial,
+                t_nodes,
+                t_rows,
+                t_persons,
+                codes,
+                sig,
+                k,
+                guard,
+                start,
+                parent,
+                lo,
+                hi,
+                loss,
+                rows,
+                persons,
+                t_cost,
             )
             if total <= best:
                 best = total

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.lattice import _class_table
 from kanon_spark.kernels.listing import list_groups
 from kanon_spark.kernels.problem import Problem
@@ -26,7 +27,7 @@ def steal(problem: Problem, class_of: Ints, *, upto: float) -> Ints:
     order = np.lexsort((np.arange(groups.count), groups.cost)).astype(np.int64)
     return _steal(  # type: ignore[no-any-return]
         class_of.copy(), order, groups.cost, groups.offset, groups.members,
-        problem.codes, problem.rows, problem.persons, problem.k,
+        problem.codes, problem.rows, problem.persons, problem.k, problem.guard,
         forest.start, forest.parent, forest.hi, forest.loss,
     )  # fmt: skip
 
@@ -49,9 +50,32 @@ def box_nodes(members, count, codes, start, parent, hi, out):  # type: ignore[no
         out[j] = v
 
 
+@njit(cache=True)
+def _donors_stay_good(guard, picked, class_of, head, link, leaving, left):  # type: ignore[no-untyped-def]
+    """Whether every class that gives up some of the picked signatures is still accepted."""
+    for s in picked:
+        leaving[s] = True
+    good = True
+    for i in range(len(picked)):
+        c = class_of[picked[i]]
+        size = 0
+        x = head[c]
+        while x >= 0:
+            if not leaving[x]:
+                left[size] = x
+                size += 1
+            x = link[x]
+        if not accepts(guard, left[:size]):
+            good = False
+            break
+    for s in picked:
+        leaving[s] = False
+    return good
+
+
 @njit(cache=True, nogil=True)
 def _steal(  # type: ignore[no-untyped-def]
-    class_of, order, group_cost, offset, members, codes, rows, persons, k, start, parent, hi, loss
+    class_of, order, group_cost, offset, members, codes, rows, persons, k, guard, start, parent, hi, loss
 ):
     m, width = codes.shape
     count = 0
@@ -78,6 +102,9 @@ def _steal(  # type: ignore[no-untyped-def]
     taken = np.zeros(capacity, np.int64)
     picked = np.empty(m, np.int32)
     box = np.empty(width, np.int32)
+    asked = asks(guard)
+    leaving = np.zeros(m if asked else 0, np.bool_)
+    left = np.empty(m if asked else 0, np.int32)
     for g in order:
         # 1. Members whose class is dearer than the group and can spare them.
         n = 0
@@ -92,7 +119,9 @@ def _steal(  # type: ignore[no-untyped-def]
                 gathered += persons[s]
         for i in range(n):
             taken[class_of[picked[i]]] = 0
-        if gathered < k or n == 0:
+        if gathered < k or n == 0 or not accepts(guard, picked[:n]):
+            continue
+        if asked and not _donors_stay_good(guard, picked[:n], class_of, head, link, leaving, left):
             continue
         # 2. They become a class of their own; the classes they left can only get cheaper.
         new = count

@@ -42,6 +42,7 @@ class Piece:
         path: The cuts that led to the piece, where a top-down method has cut the table.
         trees: The full tree of each QI, for methods that publish nodes of their own choice.
         names: Names of the QIs, for methods that tell how they got there.
+        suppressible: Rows of the piece that may be left open for good, where classes must satisfy more than k.
     """
 
     problem: Problem
@@ -54,6 +55,7 @@ class Piece:
     path: Path = ()
     trees: tuple[Tree, ...] = ()
     names: tuple[str, ...] = ()
+    suppressible: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from kanon_spark.kernels.lattice import (
     total_loss,
 )
 from kanon_spark.kernels.measure import Measured
+from kanon_spark.kernels.mending import mend
 from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
@@ -82,7 +83,14 @@ class Lattice:
     def _greedy(piece: Piece, *, ties: int) -> NDArray[np.int32]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached."""
         class_of = close_cheapest_first(piece.problem, stop=piece.stop, ties=ties)
-        return attach_rest(piece.problem, class_of) if np.isinf(piece.stop) else class_of
+        return place_rest(piece, class_of) if np.isinf(piece.stop) else class_of
+
+
+def place_rest(piece: Piece, class_of: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The last few signatures of a piece that is solved to the end join classes; with a guard these must stay good."""
+    if piece.problem.guard.asks:
+        return mend(piece.problem, class_of, suppressible=piece.suppressible)
+    return attach_rest(piece.problem, class_of)
 
 
 def _worth(piece: Piece, class_of: NDArray[np.int32]) -> float:

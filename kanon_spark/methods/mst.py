@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from kanon_spark.errors import InternalError
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.lattice import attach_rest, loss_of_each
+from kanon_spark.kernels.lattice import loss_of_each
 from kanon_spark.kernels.merging import cut_longest, grow_balanced, merge_by_loss, split_along_trees
 from kanon_spark.kernels.spanning import spanning_tree
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
-from kanon_spark.methods.lattice import Lattice
+from kanon_spark.methods.lattice import Lattice, place_rest
 
 Cut = Literal["loss", "balanced", "paper"]
 
@@ -50,7 +50,7 @@ class Mst:
         else:
             class_of = split_along_trees(problem, merge_by_loss(problem, stop=piece.stop), levels)
         if whole:
-            class_of = attach_rest(problem, class_of)
+            class_of = place_rest(piece, class_of)
         cap = None if whole else piece.stop
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=cap, reached=loss_of_each(problem, class_of))
         if self.refines(piece.whole_size):
