@@ -68,4 +68,5 @@ Text = Annotated[str, Field(min_length=1)]
 NO_BOOLEAN = BeforeValidator(_no_boolean)
 Whole = Annotated[int, NO_BOOLEAN]
 Number = Annotated[float, NO_BOOLEAN]
+Share = Annotated[float, Field(ge=0, le=1), NO_BOOLEAN]
 OptionText = Annotated[str, BeforeValidator(option_text)]

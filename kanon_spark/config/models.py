@@ -13,6 +13,7 @@ from kanon_spark.config.base import (
     NO_BOOLEAN,
     ColumnName,
     OptionText,
+    Share,
     Spec,
     Text,
     Whole,
@@ -29,16 +30,8 @@ from kanon_spark.config.hierarchy_specs import (
     IntervalSpec,
     PrefixSpec,
 )
-from kanon_spark.config.later import (
-    Alpha,
-    Beta,
-    JdbcSpec,
-    KMapSpec,
-    LDiversity,
-    PartitionSpec,
-    Share,
-    TCloseness,
-)
+from kanon_spark.config.later import JdbcSpec, PartitionSpec
+from kanon_spark.config.privacy_specs import Alpha, Beta, Delta, KMapSpec, LDiversity, PersonalK, TCloseness
 from kanon_spark.config.pseudonyms import PseudonymSpec
 
 __all__ = [
@@ -175,7 +168,7 @@ class SensitiveSpec(Spec):
     t_closeness: TCloseness | None = None
     alpha: Alpha | None = None
     beta_likeness: Beta | None = None
-    delta_disclosure: Annotated[float, Field(gt=0), NO_BOOLEAN] | None = None
+    delta_disclosure: Delta | None = None
 
 
 def _qi_short_form(value: object) -> object:
@@ -212,8 +205,8 @@ class PrivacySpec(Spec):
     t_closeness: TCloseness | None = None
     alpha: Alpha | None = None
     beta_likeness: Beta | None = None
-    delta_disclosure: Annotated[float, Field(gt=0), NO_BOOLEAN] | None = None
-    personal_k: ColumnName | None = None
+    delta_disclosure: Delta | None = None
+    personal_k: PersonalK | None = None
     k_map: KMapSpec | None = None
 
 
@@ -260,6 +253,7 @@ class ReportSpec(Spec):
 
     html: Text | None = None
     manifest: Text | None = None
+    risk: Literal["auto", "full", "none"] = "auto"
     edition: Literal["internal", "external"] = "internal"
 
 

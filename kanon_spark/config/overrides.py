@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from kanon_spark.config.privacy_specs import SHORT_FORMS
 from kanon_spark.config.problems import Problem
 from kanon_spark.config.yaml_text import parse_yaml
 from kanon_spark.errors import ConfigError
@@ -61,6 +62,9 @@ def _opened(path: list[str], value: Any) -> Any:
     """Widen the short forms, so that a key can be set inside what was written in short."""
     if value is None:
         return {}
+    model = path[0] == "privacy" or (path[:2] == ["columns", "sensitive"] and len(path) == 4)
+    if model and path[-1] in SHORT_FORMS and isinstance(value, int | float | str) and not isinstance(value, bool):
+        return {SHORT_FORMS[path[-1]]: value}
     if isinstance(value, list) and path[0] == "columns" and all(isinstance(item, str) for item in value):
         return {item: {} for item in value}
     if isinstance(value, str):

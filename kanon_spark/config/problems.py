@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from kanon_spark.config.base import QUOTES
 from kanon_spark.config.hierarchy_specs import BUILDERS
+from kanon_spark.config.privacy_specs import SHORT_FORMS
 from kanon_spark.config.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ Location = tuple[str | int, ...]
 # A screen holds about this many; the rest is counted.
 SHOWN_PROBLEMS = 20
 
-# A bare text may stand for a mapping with one of these keys: `method: lattice`, `hierarchy: age.csv`.
-_SHORT_FORM_KEYS = frozenset({"name", "path", "csv", "hierarchy"})
+# A bare value may stand for a mapping with one of these keys: `method: lattice`, `hierarchy: age.csv`, `alpha: 0.5`.
+_SHORT_FORM_KEYS = frozenset({"name", "path", "csv", "hierarchy", *SHORT_FORMS.values()})
 
 _SECRET_KEYS = frozenset({"password", "key", "user", "url", "query"})
 
@@ -110,11 +111,11 @@ def _message(kind: str, context: Mapping[str, object], fallback: str) -> str:
         case "rule":
             return str(context["text"])
         case "greater_than":
-            return f"must be larger than {context['gt']}"
+            return f"must be larger than {context['gt']:g}"
         case "greater_than_equal":
-            return f"must be at least {context['ge']}"
+            return f"must be at least {context['ge']:g}"
         case "less_than_equal":
-            return f"must be at most {context['le']}"
+            return f"must be at most {context['le']:g}"
         case "string_too_short":
             return "must not be empty"
         case "string_too_long":
@@ -171,6 +172,6 @@ def _at(raw: object, location: Sequence[str | int]) -> object:
             continue
         if isinstance(raw, list | tuple) and isinstance(part, int) and part < len(raw):
             raw = raw[part]
-        elif not (isinstance(raw, str) and part in _SHORT_FORM_KEYS):
+        elif not (isinstance(raw, str | int | float) and part in _SHORT_FORM_KEYS):
             return None
     return raw

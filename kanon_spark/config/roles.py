@@ -14,7 +14,8 @@ class Roles:
         quasi_identifiers: Generalized.
         kept: Published unchanged: sensitive columns, and the others where `other: keep`.
         pseudonyms: Identifiers that are published as pseudonyms (the unit may be one of them).
-        dropped: Other identifiers, the unit, and the others where `other: drop`.
+        dropped: Other identifiers, the unit, the column of each person's own k unless it has another role, and the
+            others where `other: drop`.
         missing: Named in the configuration, but not in the table.
         without_role: Neither named nor covered by `other`; a run refuses them.
     """
@@ -37,7 +38,10 @@ def assign_roles(config: Config, columns: Sequence[str]) -> Roles:
     """
     named = config.columns
     unit = config.privacy.unit
-    hidden = {*named.identifiers} | ({unit} if unit is not None else set())
+    wishes = config.privacy.personal_k.column if config.privacy.personal_k is not None else None
+    hidden = {*named.identifiers, *filter(None, [unit])}
+    if wishes is not None and wishes not in {*named.quasi_identifiers, *named.sensitive}:
+        hidden.add(wishes)
     others = [name for name in columns if name not in {*hidden, *named.quasi_identifiers, *named.sensitive}]
     kept = {*named.sensitive, *(others if named.other == "keep" else ())}
     pseudonyms = {name for name, spec in named.identifiers.items() if spec.pseudonym is not None}
@@ -47,7 +51,7 @@ def assign_roles(config: Config, columns: Sequence[str]) -> Roles:
             *named.identifiers,
             *named.quasi_identifiers,
             *named.sensitive,
-            *filter(None, [unit, config.method.label, config.method.target]),
+            *filter(None, [unit, wishes, config.method.label, config.method.target]),
         ]
     )
     return Roles(

@@ -4,12 +4,21 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from kanon_spark.config.models import Config
+from kanon_spark.config.privacy_rules import privacy_problems
 from kanon_spark.config.problems import Problem, path_text
 
 
 def rule_problems(config: Config) -> list[Problem]:
     """Every broken rule of a well-formed configuration."""
-    return [*_roles(config), *_unit(config), *_partitions(config), *_label(config), *_places(config), *_options(config)]
+    return [
+        *_roles(config),
+        *_unit(config),
+        *privacy_problems(config),
+        *_partitions(config),
+        *_label(config),
+        *_places(config),
+        *_options(config),
+    ]
 
 
 # Methods that each option of `method` belongs to.

@@ -7,6 +7,8 @@ from kanon_spark.config.models import Config
 
 # Models that a bare number may stand for, as in `l_diversity: 3`.
 _NUMBER_FORMS = ("LDiversitySpec", "TClosenessSpec", "AlphaSpec", "BetaSpec")
+# And those that a bare text may stand for, as in `personal_k: wish`.
+_TEXT_FORMS = ("PersonalKSpec",)
 
 
 def config_schema() -> dict[str, Any]:
@@ -36,6 +38,8 @@ def config_schema() -> dict[str, Any]:
         columns[role] = {"anyOf": [_name_list(), _by_name(model, path_alone=role == "quasi_identifiers")]}
     for name in _NUMBER_FORMS:
         definitions[name] = {"anyOf": [{"type": "number"}, definitions[name]]}
+    for name in _TEXT_FORMS:
+        definitions[name] = {"anyOf": [{"type": "string", "minLength": 1}, definitions[name]]}
     for name in ("SourceSpec", "JdbcSpec"):
         values = {"type": ["string", "number", "boolean"]}
         definitions[name]["properties"]["options"]["additionalProperties"] = values

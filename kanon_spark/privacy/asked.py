@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kanon_spark.config.later import AlphaSpec, BetaSpec, LDiversitySpec, TClosenessSpec
 from kanon_spark.config.models import PrivacySpec, SensitiveSpec
+from kanon_spark.config.privacy_specs import MODEL_KEYS, AlphaSpec, BetaSpec, LDiversitySpec, TClosenessSpec
 from kanon_spark.errors import RequestError
 from kanon_spark.privacy.alpha import Alpha
 from kanon_spark.privacy.base import Model
@@ -11,8 +11,6 @@ from kanon_spark.privacy.beta_likeness import BetaLikeness
 from kanon_spark.privacy.delta_disclosure import DeltaDisclosure
 from kanon_spark.privacy.l_diversity import Distinct, Entropy, Recursive
 from kanon_spark.privacy.t_closeness import TCloseness
-
-MODEL_KEYS = ("l_diversity", "t_closeness", "alpha", "beta_likeness", "delta_disclosure")
 
 
 def models_of(own: SensitiveSpec, privacy: PrivacySpec, codes: Mapping[str, int]) -> tuple[Model, ...]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.models import CsvSpec, PrivacySpec, SensitiveSpec
-from kanon_spark.errors import RequestError
+from kanon_spark.config.models import HierarchySpec, PrivacySpec, SensitiveSpec
+from kanon_spark.config.privacy_specs import MODEL_KEYS
 from kanon_spark.verify.facts import Check
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kanon_spark.config.models import Config
 
-_MODELS = ("l_diversity", "t_closeness", "alpha", "beta_likeness", "delta_disclosure")
 _NUMBERS = {"label": (), "bounds": ("lo", "hi"), "mean": ("mean",)}  # what `output.numeric` puts beside a QI
 
 
@@ -25,12 +24,14 @@ class Population:
     Attributes:
         table: The population, with the quasi-identifiers of the table (as they are, not generalized).
         k: How many persons every published tuple must fit.
-        hierarchies: Hierarchy files of quasi-identifiers, where their labels come from one.
+        hierarchies: Hierarchies of quasi-identifiers, where their labels come from one.
+        unit: Column of the person there; counts rows where it has none.
     """
 
     table: "DataFrame"
     k: int
-    hierarchies: Mapping[str, CsvSpec] = field(default_factory=dict)
+    hierarchies: Mapping[str, HierarchySpec] = field(default_factory=dict)
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Asked:
 
     Attributes:
         sensitive: The models of each sensitive column, all of them its own.
-        personal_k: Column that says each person's own k.
+        personal_k: Column that says each person's own k; where the wishes come from the source, what to call them.
         population: The population of k-map.
         base_dir: Folder that the paths of hierarchy files start from.
     """
@@ -51,8 +52,16 @@ class Asked:
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        models = any(getattr(spec, name) is not None for spec in self.sensitive.values() for name in _MODELS)
-        return models or self.personal_k is not None or self.population is not None
+        return bool(self.judged) or self.personal_k is not None or self.population is not None
+
+    @property
+    def judged(self) -> dict[str, SensitiveSpec]:
+        """The sensitive columns of which anything is asked."""
+        return {
+            name: spec
+            for name, spec in self.sensitive.items()
+            if any(getattr(spec, key) is not None for key in MODEL_KEYS)
+        }
 
 
 def own_models(own: SensitiveSpec, general: SensitiveSpec | PrivacySpec) -> SensitiveSpec:
@@ -62,12 +71,8 @@ def own_models(own: SensitiveSpec, general: SensitiveSpec | PrivacySpec) -> Sens
     >>> whole.l_diversity.l, whole.alpha.alpha
     (4.0, 0.5)
     """
-    filled = {name: getattr(general, name) for name in _MODELS if getattr(own, name) is None}
-    whole = own.model_copy(update=filled)
-    diversity = whole.l_diversity
-    if diversity is not None and diversity.kind == "recursive" and diversity.c is None:
-        raise RequestError("recursive l-diversity needs c", where="l_diversity", fix="say how large c may be")
-    return whole
+    filled = {name: getattr(general, name) for name in MODEL_KEYS if getattr(own, name) is None}
+    return own.model_copy(update=filled)
 
 
 def asked_by(config: "Config", *, base_dir: Path, population: "DataFrame | None" = None) -> Asked:
@@ -77,9 +82,10 @@ def asked_by(config: "Config", *, base_dir: Path, population: "DataFrame | None"
     known = None
     if population is not None and privacy.k_map is not None:
         specs = {name: spec.hierarchy for name, spec in config.columns.quasi_identifiers.items()}
-        files = {name: spec for name, spec in specs.items() if isinstance(spec, CsvSpec)}
-        known = Population(population, privacy.k_map.k, files)
-    return Asked(sensitive, privacy.personal_k, known, base_dir)
+        trees = {name: spec for name, spec in specs.items() if spec is not None}
+        known = Population(population, privacy.k_map.k, trees, privacy.unit)
+    wishes = None if privacy.personal_k is None else privacy.personal_k.words
+    return Asked(sensitive, wishes, known, base_dir)
 
 
 def published_names(config: "Config", columns: Sequence[str]) -> tuple[str, ...]:
@@ -100,6 +106,7 @@ class Found:
         worst: What the worst class has; None if there is no class.
         failing: Classes that do not have what is asked.
         classes: Classes in all.
+        form: What was asked, as a configuration says it.
     """
 
     name: str
@@ -107,6 +114,17 @@ class Found:
     worst: float | None
     failing: int
     classes: int
+    form: object = None
+
+    @property
+    def model(self) -> str:
+        """The model's key in a configuration."""
+        return self.name.partition("(")[0]
+
+    @property
+    def column(self) -> str | None:
+        """The column that it speaks of, where it speaks of one."""
+        return self.name.partition("(")[2][:-1] or None
 
     @property
     def check(self) -> Check:

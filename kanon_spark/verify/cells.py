@@ -37,7 +37,7 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
     values = _leaf_values(evidence, list(known))
     untrue: dict[str, int] = {}
     for index, qi in enumerate(evidence.qis):
-        judge = _judge(qi)
+        judge = judge_of(qi)
         if index in known:
             cells = ((values[index](leaf), label) for leaf, label in known[index])
             wrong = judge.untrue(cells, generalized=qi.derived)
@@ -50,7 +50,8 @@ def untrue_cells(evidence: Evidence, published: "DataFrame", *, entries: int) ->
     return untrue
 
 
-def _judge(qi: QiFacts) -> Judge:
+def judge_of(qi: QiFacts) -> Judge:
+    """Who decides about the labels of a quasi-identifier."""
     form = qi.form
     if form.mean:
         return MeanJudge(form.suppressed)

@@ -1,7 +1,7 @@
 """What verification is given, and what it answers. Plain data: no check lives here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kanon_spark.config.models import QiSpec
+    from kanon_spark.verify.asked import Found
 
 SUPPRESSED = "*"  # what a suppressed cell reads
 
@@ -88,12 +89,16 @@ class Verdict:
         facts: Sizes of the published classes.
         rows: Rows of the table that was read.
         content_hash: Fingerprint of its rows as a multiset: the same whatever their order, files or partitions.
+        models: What the worst class has of each privacy model beyond k.
+        sizes: Rows of a group → how many groups have so many; rows of `*` are a group like any other.
     """
 
     checks: tuple[Check, ...]
     facts: ClassFacts
     rows: int
     content_hash: str
+    models: "tuple[Found, ...]" = ()
+    sizes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

@@ -1,22 +1,24 @@
 """Privacy models beyond k on any table, by Spark aggregates alone.
 
 A class is a group of rows with equal quasi-identifiers. Its histogram says how many persons (rows, without a unit)
-carry each value of a sensitive column; a person who carries several values there counts once for each. The distribution
-of the release is the sum of all histograms. Definitions, and what null means to each model, are those of
-`privacy/README.md`; the code is another: nothing here knows how a method judged its classes.
+carry each value of a sensitive column (`counting.py`). The distribution of the release is the sum of all histograms.
+Definitions, and what null means to each model, are those of `privacy/README.md`; the code is another: nothing here
+knows how a method judged its classes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.later import LDiversitySpec
+from kanon_spark.config.forms import plain
 from kanon_spark.config.models import SensitiveSpec
+from kanon_spark.config.privacy_specs import LDiversitySpec
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
 from kanon_spark.verify.asked import Asked, Found
+from kanon_spark.verify.counting import Held, value_column
 from kanon_spark.verify.distances import hierarchical_distances, ordered_distances
 from kanon_spark.verify.facts import Check
-from kanon_spark.verify.groups import TUPLE, quoted, tuple_hashes, tuple_parts
+from kanon_spark.verify.groups import TUPLE, quoted
 from kanon_spark.verify.population import fitting_population
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Demand:
             computes it.
         good: Whether that is enough.
         rising: More is better.
+        form: What was asked, as a configuration says it.
     """
 
     key: str
@@ -45,6 +48,7 @@ class Demand:
     value: "Column | None"
     good: "Callable[[Column], Column]"
     rising: bool = False
+    form: object = None
 
 
 def model_checks(
@@ -72,20 +76,20 @@ def find_models(
         RequestError: A sensitive column is a quasi-identifier too.
         CoverageError: A hierarchy file misses values of the sensitive column.
     """
-    _check_columns(table, qi, asked)
-    rows = _tuples(table, qi=qi, unit=unit)
-    found: list[Found] = []
-    for name, spec in asked.sensitive.items():
-        found += _of_column(rows, name, spec, asked, counted=unit is not None)
+    check_columns(table, qi, asked)
+    wishes = [asked.personal_k] if asked.personal_k is not None else []
+    held = Held.of_table(table, qi=qi, names=[*asked.judged, *wishes], unit=unit)
+    found = sensitive_models(held, asked)
     if asked.personal_k is not None:
-        found.append(_wishes(rows, asked.personal_k, k=k, counted=unit is not None))
+        found.append(personal_k(held, value_column(asked.personal_k), name=asked.personal_k, k=k))
     if asked.population is not None:
         found.append(fitting_population(table, qi=qi, unit=unit, population=asked.population, base_dir=asked.base_dir))
     return tuple(found)
 
 
-def _check_columns(table: "DataFrame", qi: Sequence[str], asked: Asked) -> None:
-    wanted = {name: "sensitive" for name in asked.sensitive}
+def check_columns(table: "DataFrame", qi: Sequence[str], asked: Asked) -> None:
+    """Refuse what the models say nothing about."""
+    wanted = {name: "sensitive" for name in asked.judged}
     if asked.personal_k is not None:
         wanted[asked.personal_k] = "personal_k"
     types = {field.name: field.dataType.simpleString() for field in table.schema.fields}
@@ -104,7 +108,7 @@ def _check_columns(table: "DataFrame", qi: Sequence[str], asked: Asked) -> None:
             raise UnsupportedTypeError(
                 f"values of type {types[name]} cannot be compared", where=name, fix="leave it out or cast it to string"
             )
-    for name, spec in asked.sensitive.items():
+    for name, spec in asked.judged.items():
         if spec.t_closeness is not None and spec.t_closeness.distance == "ordered" and not _is_ordered(types[name]):
             raise UnsupportedTypeError(
                 f"the ordered distance needs numbers, dates or times, not {types[name]}",
@@ -127,78 +131,54 @@ def _is_ordered(kind: str) -> bool:
     return _is_whole(kind) or kind.startswith(("float", "double", "decimal", "date", "timestamp"))
 
 
-def _tuples(table: "DataFrame", *, qi: Sequence[str], unit: str | None) -> "DataFrame":
-    """The table with its tuples' hashes, its person as `person`, and all columns under names that cannot clash."""
-    from pyspark.sql import functions as F
-
-    person = [] if unit is None else [F.col(quoted(unit)).alias("person")]
-    values = [F.col(quoted(name)).alias(f"of {name}") for name in table.columns]
-    return table.select(*tuple_hashes(tuple_parts(table, qi)), *person, *values)
+def sensitive_models(held: Held, asked: Asked) -> list[Found]:
+    """What classes have of the models of all sensitive columns."""
+    return [found for name, spec in asked.judged.items() for found in _of_column(held, name, spec, asked)]
 
 
-def _persons(counted: bool) -> "Column":
-    """Distinct persons of a group; a row whose unit is null is a person of its own, and so is any row without one."""
-    from pyspark.sql import functions as F
-
-    if not counted:
-        return F.count(F.lit(1))
-    return F.count_distinct("person") + F.count(F.when(F.col("person").isNull(), 1))
-
-
-def _histogram(rows: "DataFrame", name: str, *, counted: bool) -> "DataFrame":
-    """`t1`, `t2`, `value`, `count`; NaN is null."""
-    from pyspark.sql import functions as F
-
-    column = F.col(quoted(f"of {name}"))
-    if rows.schema[f"of {name}"].dataType.simpleString() in {"float", "double"}:
-        column = F.when(~F.isnan(column), column)
-    each = rows.select(*TUPLE, column.alias("value"), *(["person"] if counted else []))
-    return each.groupBy(*TUPLE, "value").agg(_persons(counted).alias("count"))
-
-
-def _of_column(rows: "DataFrame", name: str, spec: SensitiveSpec, asked: Asked, *, counted: bool) -> list[Found]:
+def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list[Found]:
     """The models of one column, from one histogram of it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    histogram = _histogram(rows, name, counted=counted).persist()
+    relative = any((spec.t_closeness, spec.beta_likeness, spec.delta_disclosure))
+    entries = histogram = held.histogram(name, carrying=spec.alpha is not None)
+    everybody, values = 0, 0
+    if relative:
+        histogram = histogram.persist()  # it is looked at several times
     try:
-        totals = histogram.groupBy("value").agg(F.sum("count").alias("all"))
-        # One row: how many persons and how many values there are.
-        everybody, values = totals.agg(F.sum("all"), F.count(F.lit(1))).collect()[0]
-        demands = _demands(spec, everybody=everybody or 0, values=values)
         entries = histogram.withColumn("size", F.sum("count").over(Window.partitionBy(*TUPLE)))
-        if any((spec.t_closeness, spec.beta_likeness, spec.delta_disclosure)):
+        if relative:
+            totals = histogram.groupBy("value").agg(F.sum("count").alias("all"))
+            # One row: how many persons and how many values there are.
+            people, values = totals.agg(F.sum("all"), F.count(F.lit(1))).collect()[0]
+            everybody = people or 0
             known = totals.select(F.col("value").alias("known"), "all")
             entries = entries.join(known, F.col("value").eqNullSafe(F.col("known"))).drop("known")
         if spec.alpha is not None:
-            entries = _with_members(rows, entries, counted=counted)
+            own = held.counting == "rows"
+            entries = entries.withColumn("members", F.col("size")) if own else entries.join(held.members(), list(TUPLE))
+        demands = [
+            replace(demand, form=plain(getattr(spec, demand.key)))
+            for demand in _demands(spec, everybody=everybody, values=values)
+        ]
         simple = [demand for demand in demands if demand.value is not None]
         found = _found(entries, simple, column=name)
         for demand in demands:
             if demand.value is None:
-                classes = _distances(entries, name, spec, asked, everybody=everybody or 0)
+                classes = _distances(entries, name, spec, asked, everybody=everybody)
                 found += _summed(classes, [demand], column=name)
         order = [f"{demand.key}({name})" for demand in demands]
         return sorted(found, key=lambda each: order.index(each.name))
     finally:
-        histogram.unpersist()
+        if relative:
+            histogram.unpersist()
 
 
 def _distances(entries: "DataFrame", name: str, spec: SensitiveSpec, asked: Asked, *, everybody: int) -> "DataFrame":
     if spec.t_closeness is not None and spec.t_closeness.distance == "ordered":
         return ordered_distances(entries)
     return hierarchical_distances(entries, spec.hierarchy, everybody=everybody, where=name, base_dir=asked.base_dir)
-
-
-def _with_members(rows: "DataFrame", entries: "DataFrame", *, counted: bool) -> "DataFrame":
-    """Add the persons of each class as `members`: who carries several values counts once."""
-    from pyspark.sql import functions as F
-
-    if not counted:
-        return entries.withColumn("members", F.col("size"))
-    members = rows.groupBy(*TUPLE).agg(_persons(counted).alias("members"))
-    return entries.join(members, list(TUPLE))
 
 
 def _found(entries: "DataFrame", demands: Sequence[Demand], *, column: str) -> list[Found]:
@@ -218,7 +198,14 @@ def _summed(classes: "DataFrame", demands: Sequence[Demand], *, column: str) -> 
         measures += [F.min(value) if demand.rising else F.max(value), F.count(F.when(~demand.good(value), 1))]
     found = classes.agg(*measures).collect()[0]
     return [
-        Found(f"{demand.key}({column})", demand.asked, None if worst is None else float(worst), failing, found[0])
+        Found(
+            f"{demand.key}({column})",
+            demand.asked,
+            None if worst is None else float(worst),
+            failing,
+            found[0],
+            demand.form,
+        )
         for demand, worst, failing in zip(demands, found[1::2], found[2::2], strict=True)
     ]
 
@@ -241,7 +228,7 @@ def _demands(spec: SensitiveSpec, *, everybody: int, values: int) -> list[Demand
     if spec.alpha is not None:
         alpha, named = spec.alpha.alpha, spec.alpha.values
         watched = F.lit(True) if named is None else F.col("value").cast("string").isin(*named)
-        largest = F.coalesce(F.max(F.when(watched, F.col("count") / F.col("members"))), F.lit(0.0))
+        largest = F.coalesce(F.max(F.when(watched, F.col("carrying") / F.col("members"))), F.lit(0.0))
         what = "no value" if named is None else "none of the named values"
         words = f"{what} with more than {alpha:g} of its persons"
         found.append(Demand("alpha", words, largest, lambda value: value <= alpha + SLACK))
@@ -287,12 +274,19 @@ def _diversity(spec: LDiversitySpec) -> Demand:
     return Demand("l_diversity", words, ratio, lambda value: value < c)
 
 
-def _wishes(rows: "DataFrame", name: str, *, k: int, counted: bool) -> Found:
-    """Whether every class has as many persons as the most demanding of them asks for, as a share of that."""
+def personal_k(held: Held, wish: str, *, name: str, k: int) -> Found:
+    """Whether every class has as many persons as the most demanding of them asks for, as a share of that.
+
+    Args:
+        held: Who stands in the classes.
+        wish: Column of the wishes there.
+        name: What the check calls it.
+        k: The k of a person who does not say its own.
+    """
     from pyspark.sql import functions as F
 
-    wish = F.greatest(F.lit(1).cast("long"), F.coalesce(F.col(quoted(f"of {name}")).cast("long"), F.lit(k)))
-    classes = rows.groupBy(*TUPLE).agg((_persons(counted) / F.max(wish)).alias("d0"))
+    own = F.coalesce(F.col(quoted(wish)).cast("long"), F.lit(k))
     words = "at least once the persons that each of them asks for"
-    (found,) = _summed(classes, [Demand("personal_k", words, None, lambda value: value >= 1, True)], column=name)
+    demand = Demand("personal_k", words, None, lambda value: value >= 1, True, name)
+    (found,) = _summed(held.wishes(F.greatest(F.lit(1).cast("long"), own)), [demand], column=name)
     return found

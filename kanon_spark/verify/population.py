@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.models import QiSpec
+from kanon_spark.config.models import CsvSpec, QiSpec
 from kanon_spark.errors import MissingInputError
 from kanon_spark.verify.asked import Found, Population
 from kanon_spark.verify.groups import quoted
@@ -17,7 +17,7 @@ from kanon_spark.verify.truth import Judge, judge_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _KINDS = {
     "tinyint": "integer",
@@ -32,7 +32,13 @@ _KINDS = {
 
 
 def fitting_population(
-    table: "DataFrame", *, qi: Sequence[str], unit: str | None, population: Population, base_dir: Path
+    table: "DataFrame",
+    *,
+    qi: Sequence[str],
+    unit: str | None,
+    population: Population,
+    base_dir: Path,
+    judges: Sequence[Judge] | None = None,
 ) -> Found:
     """Least persons that a published tuple fits, and how many tuples fit fewer than k.
 
@@ -40,8 +46,9 @@ def fitting_population(
         table: The published table.
         qi: Its quasi-identifiers; the population must have them too, with its own raw values.
         unit: Column of the person; counts persons where the population has it, else rows.
-        population: The population, k, and the hierarchy files of the labels.
-        base_dir: Folder that the files' paths start from.
+        population: The population, k, and the hierarchies of the labels.
+        base_dir: Folder that the paths of hierarchy files start from.
+        judges: Who judges the labels of each quasi-identifier, where that is known better than from the population.
 
     Raises:
         MissingInputError: The population lacks a quasi-identifier.
@@ -56,12 +63,12 @@ def fitting_population(
             fix="give it the quasi-identifiers of the table",
         )
     labels, values = [f"label{i}" for i in range(len(qi))], [f"value{i}" for i in range(len(qi))]
-    texts = [F.col(quoted(name)).cast("string").alias(label) for name, label in zip(qi, labels, strict=True)]
+    texts = [_text(table, name).alias(label) for name, label in zip(qi, labels, strict=True)]
     # Both are looked at once for each column.
     published = table.select(*texts).distinct().persist()
     people = _people(population.table, qi, values, unit).persist()
     try:
-        judges = [_judge(population, name, base_dir) for name in qi]
+        judges = [_judge(population, name, base_dir) for name in qi] if judges is None else judges
         fitting = _fitting(published, people, judges).groupBy(*labels).agg(F.sum("persons").alias("persons"))
         few = F.count(F.when(F.col("persons") < population.k, 1))
         # One row each: the tuples that fit nobody are those that the joins have lost.
@@ -73,7 +80,16 @@ def fitting_population(
     nobody = classes - found
     worst = None if classes == 0 else 0.0 if nobody else float(least)
     words = f"a tuple that fits at least {population.k} persons of the population"
-    return Found("k_map", words, worst, failing + nobody, classes)
+    return Found("k_map", words, worst, failing + nobody, classes, population.k)
+
+
+def _text(table: "DataFrame", name: str) -> "Column":
+    """A published cell as text; arrays as the JSON that judges of members read."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    column = F.col(quoted(name))
+    return F.to_json(column) if isinstance(table.schema[name].dataType, T.ArrayType) else column.cast("string")
 
 
 def _fitting(published: "DataFrame", people: "DataFrame", judges: Sequence[Judge]) -> "DataFrame":
@@ -113,7 +129,7 @@ def _judge(population: Population, name: str, base_dir: Path) -> Judge:
     kind = population.table.schema[name].dataType.simpleString()
     known = _KINDS.get(kind, "real" if kind.startswith("decimal") else "text")
     known = "timestamp" if kind.startswith("timestamp") else known
-    path = None if spec is None else base_dir / Path(spec.path).expanduser()
+    path = base_dir / Path(spec.path).expanduser() if isinstance(spec, CsvSpec) else None
     return judge_for(QiSpec(hierarchy=spec), kind=known, csv_path=path)
 
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.cells import untrue_cells
 from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
 from kanon_spark.verify.forms import form_checks
@@ -14,6 +15,7 @@ from kanon_spark.verify.means import Means, look_at_means
 from kanon_spark.verify.persons import Persons, count_persons
 from kanon_spark.verify.pseudonyms import PseudonymFacts, pseudonym_check
 from kanon_spark.verify.published import suppressed_tuple, with_published
+from kanon_spark.verify.released_models import released_models
 from kanon_spark.verify.table import k_check
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ def verify_release(
     input_rows: int,
     pairs: "DataFrame | None" = None,
     pseudonyms: PseudonymFacts | None = None,
+    asked: Asked | None = None,
+    carriers: "DataFrame | None" = None,
 ) -> Verdict:
     """Check a written table against the recoding it claims to follow.
 
@@ -44,10 +48,14 @@ def verify_release(
         input_rows: Rows of the source.
         pairs: Persons of each signature, where `privacy.unit` is given (see `verify/persons.py`).
         pseudonyms: Identifiers that are published as pseudonyms, where there are any.
+        asked: Privacy models beyond k.
+        carriers: Who carries what, and asks for which k, where the release itself does not tell (see
+            `verify/released_models.py`).
 
     Returns:
-        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`;
-        `pseudonyms` where there are any, `ranges` and `numbers` where `output` asks for their forms.
+        A verdict with the checks `columns`, `k`, `rows`, `suppression`, `truth`, `codes` and `multiset`; one for each
+        model and sensitive column that is asked, `pseudonyms` where there are any, `ranges` and `numbers` where
+        `output` asks for their forms.
     """
     star = suppressed_rows == "star"
     names = evidence.columns
@@ -61,20 +69,27 @@ def verify_release(
     claimed = published if star else published.where("class_id >= 0")
     promised = group_entries(claimed, width=width)
     # The looks do not depend on each other, and each leaves cores idle while it is planned: let them overlap.
-    with ThreadPoolExecutor(max_workers=3) as pool:
+    with ThreadPoolExecutor(max_workers=4) as pool:
         nothing = suppressed_tuple(evidence)
         looking = pool.submit(summarize, staged, width=width, k=k, suppressed=nothing)
         promising = pool.submit(summarize, promised, width=width, k=k, suppressed=nothing)
         counting = pool.submit(count_entries, evidence)
+        judging = None
+        if asked:
+            judging = pool.submit(
+                released_models, table, published, evidence=evidence, asked=asked, carriers=carriers, k=k, star=star
+            )
         persons = None if pairs is None else count_persons(pairs, published, star=star, width=width, k=k)
         counted = counting.result()
         untrue = untrue_cells(evidence, published, entries=counted.entries)
         means = look_at_means(evidence, published)
         forms = form_checks(evidence, published)
         found, promise = looking.result(), promising.result()
+        models = () if judging is None else judging.result()
     checks = [
         columns,
         k_check(found, k=k, persons=False) if persons is None else _person_check(persons, k=k),
+        *(model.check for model in models),
         _rows_check(found.rows, counted, input_rows=input_rows, star=star),
         _suppression_check(counted.suppressed, max_suppression=max_suppression, input_rows=input_rows),
         _truth_check(untrue, means),
@@ -90,7 +105,8 @@ def verify_release(
     if star and counted.suppressed:
         sizes = _without_suppressed(sizes, starred=found.starred, suppressed=counted.suppressed)
     achieved = min(found.sizes, default=0) if persons is None else persons.least
-    return Verdict(tuple(checks), ClassFacts.of(sizes, k=k, achieved=achieved), found.rows, found.content)
+    facts = ClassFacts.of(sizes, k=k, achieved=achieved)
+    return Verdict(tuple(checks), facts, found.rows, found.content, models, found.sizes)
 
 
 def _without_suppressed(sizes: Mapping[int, int], *, starred: int, suppressed: int) -> dict[int, int]:

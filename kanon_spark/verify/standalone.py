@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from kanon_spark.io.content import hash_sums
+from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.facts import Check, Evidence, Verdict
 from kanon_spark.verify.pseudonyms import PseudonymFacts
 from kanon_spark.verify.release import verify_release
@@ -24,6 +25,8 @@ def verify_against_source(
     max_suppression: float,
     pairs: "DataFrame | None" = None,
     pseudonyms: PseudonymFacts | None = None,
+    asked: Asked | None = None,
+    carriers: "DataFrame | None" = None,
 ) -> Verdict:
     """Check that the recoding is the source's own, then that the table is the source recoded.
 
@@ -37,6 +40,8 @@ def verify_against_source(
         max_suppression: Largest share of the source's rows that may be suppressed.
         pairs: Persons of each signature, where `privacy.unit` is given.
         pseudonyms: Identifiers that are published as pseudonyms, where there are any.
+        asked: Privacy models beyond k.
+        carriers: Who carries what, and asks for which k.
 
     Returns:
         The verdict of `verify_release` with the check `source` before the others.
@@ -57,6 +62,8 @@ def verify_against_source(
         input_rows=here[1],
         pairs=pairs,
         pseudonyms=pseudonyms,
+        asked=asked,
+        carriers=carriers,
     )
     if here == there:
         check = Check("source", True, f"the recoding was made from these {here[1]:,} rows in {here[0]:,} signatures")

@@ -8,7 +8,7 @@ from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeE
 from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.facts import Check, ClassFacts, Verdict
 from kanon_spark.verify.groups import Summary, group_rows, summarize
-from kanon_spark.verify.models import model_checks
+from kanon_spark.verify.models import find_models
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,8 +46,9 @@ def verify_table(
     kept = [name for name in table.columns if name not in set(qi)]
     found = summarize(group_rows(table, qi=qi, kept=kept, unit=unit), width=len(qi), k=k)
     facts = ClassFacts.of(found.sizes, k=k, achieved=found.persons)
-    models = model_checks(table, qi=qi, k=k, asked=asked, unit=unit) if asked else ()
-    return Verdict((k_check(found, k=k, persons=unit is not None), *models), facts, found.rows, found.content)
+    models = find_models(table, qi=qi, k=k, asked=asked, unit=unit) if asked else ()
+    checks = (k_check(found, k=k, persons=unit is not None), *(model.check for model in models))
+    return Verdict(checks, facts, found.rows, found.content, models, found.sizes)
 
 
 def k_check(found: Summary, *, k: int, persons: bool) -> Check:

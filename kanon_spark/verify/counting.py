@@ -1,0 +1,109 @@
+"""Who stands in which class with which sensitive value: histograms of classes, by Spark aggregates.
+
+Three ways to count, after what is known of the persons:
+
+    rows      each row is a person
+    persons   the table names its persons: each counts once in a class, and once for each value that he has there
+    carriers  the release does not name them any more, and they come from the source through the recoding: a person
+              counts once for each raw tuple and combination of sensitive values that he has. Such counts add up when
+              classes are put together, which those of distinct persons do not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kanon_spark.verify.groups import TUPLE, quoted, tuple_columns, tuple_hashes, tuple_parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def value_column(name: str) -> str:
+    """Name under which a sensitive column travels: the users' own names could clash with ours."""
+    return f"of {name}"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows with the hashes of their tuple (`t1`, `t2`), their sensitive values (`of NAME`) and their persons.
+
+    Attributes:
+        frame: The rows; but for `rows`, with `person` (null: each row is a person of its own); of carriers with `rows`,
+            how many rows of the source each stands for, and where wishes are known with `wish`.
+        counting: How persons are counted.
+    """
+
+    frame: "DataFrame"
+    counting: Literal["rows", "persons", "carriers"]
+
+    @classmethod
+    def of_table(cls, table: "DataFrame", *, qi: Sequence[str], names: Sequence[str], unit: str | None) -> "Held":
+        """The rows of any table; `unit` is the column of its persons."""
+        from pyspark.sql import functions as F
+
+        person = [] if unit is None else [F.col(quoted(unit)).alias("person")]
+        values = [F.col(quoted(name)).alias(value_column(name)) for name in names]
+        frame = table.select(*tuple_hashes(tuple_parts(table, qi)), *person, *values)
+        return cls(frame, "rows" if unit is None else "persons")
+
+    @classmethod
+    def of_carriers(cls, carriers: "DataFrame", published: "DataFrame", *, star: bool, width: int) -> "Held":
+        """The persons of the source behind each published tuple.
+
+        Args:
+            carriers: `h`, `unit`, `rows`, and what is asked for of `of NAME` and `wish`; one row per combination.
+            published: All entries with their published tuple.
+            star: Suppressed rows are published as `*` and count there; otherwise they are left out.
+            width: Columns of the tuple.
+        """
+        from pyspark.sql import functions as F
+
+        kept = published if star else published.where("class_id >= 0")
+        tuples = kept.select(F.col("h").alias("entry_h"), *tuple_hashes(tuple_parts(published, tuple_columns(width))))
+        joined = carriers.withColumnRenamed("unit", "person").join(tuples, F.col("h") == F.col("entry_h"))
+        return cls(joined.drop("h", "entry_h"), "carriers")
+
+    def histogram(self, name: str, *, carrying: bool) -> "DataFrame":
+        """`t1`, `t2`, `value`, `count`; NaN is null. With `carrying` also the distinct persons that carry the value."""
+        from pyspark.sql import functions as F
+
+        own = value_column(name)
+        column = F.col(quoted(own))
+        if self.frame.schema[own].dataType.simpleString() in {"float", "double"}:
+            column = F.when(~F.isnan(column), column)
+        others = [other for other in ("person", "rows") if other in self.frame.columns]
+        each = self.frame.select(*TUPLE, column.alias("value"), *others)
+        measures = [self._weight().alias("count")]
+        if carrying:
+            measures.append(self._persons().alias("carrying"))
+        return each.groupBy(*TUPLE, "value").agg(*measures)
+
+    def members(self) -> "DataFrame":
+        """`t1`, `t2` and the distinct persons of each class as `members`."""
+        return self.frame.groupBy(*TUPLE).agg(self._persons().alias("members"))
+
+    def wishes(self, wish: "Column") -> "DataFrame":
+        """`t1`, `t2`, and as `d0` the distinct persons of each class over the largest k that one of them asks for."""
+        from pyspark.sql import functions as F
+
+        return self.frame.groupBy(*TUPLE).agg((self._persons() / F.max(wish)).alias("d0"))
+
+    def _weight(self) -> "Column":
+        """What a group weighs in a histogram."""
+        from pyspark.sql import functions as F
+
+        if self.counting != "carriers":
+            return self._persons()
+        return F.sum(F.when(F.col("person").isNull(), F.col("rows")).otherwise(F.lit(1)))
+
+    def _persons(self) -> "Column":
+        """Distinct persons of a group; a row whose unit is null is a person of its own, and so is any row without."""
+        from pyspark.sql import functions as F
+
+        if self.counting == "rows":
+            return F.count(F.lit(1))
+        nobody = F.col("person").isNull()
+        if self.counting == "persons":
+            return F.count_distinct("person") + F.count(F.when(nobody, 1))
+        return F.count_distinct("person") + F.coalesce(F.sum(F.when(nobody, F.col("rows"))), F.lit(0))
