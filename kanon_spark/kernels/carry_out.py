@@ -1,10 +1,11 @@
-"""Carry out a choice of level vectors: groups of k persons are released in turn, and what is left may join them.
+"""Carry out a choice of level vectors: good groups are released in turn, and what is left may join them.
 
 Idea: vector by vector, the signatures that are left are grouped at the vector's levels; groups of at least k persons
-become classes, published at exactly these nodes. A signature that is left in the end joins the class where the loss
-rises least, taking the classes as they were before anybody joined: so the answer depends neither on the order in which
-signatures are asked nor on who asks. A class that was joined is published at the lowest common ancestors of its nodes
-and its new members.
+that satisfy what is asked beyond k become classes, published at exactly these nodes. A signature that is left in the
+end joins the class where the loss rises least, taking the classes as they were before anybody joined: so the answer
+depends neither on the order in which signatures are asked nor on who asks. A class that was joined is published at the
+lowest common ancestors of its nodes and its new members. A class takes nobody who would spoil it (`admission.py`): who
+was refused asks again, a few times, among the classes that have not refused anybody.
 
 Cost: one grouping of what is left per vector; the join looks at every class for every signature that is left, and stops
 looking at a class as soon as it is dearer than the best so far.
@@ -18,6 +19,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Tree
+from kanon_spark.kernels.admission import ROUNDS, admitted
+from kanon_spark.kernels.guarded_groups import good_groups, guard_of_groups
 from kanon_spark.kernels.ladders import Ladders
 from kanon_spark.kernels.lattice import joined_cost
 from kanon_spark.kernels.level_counts import LevelVector, number_groups
@@ -93,7 +96,7 @@ class Released:
 
 
 def release_groups(ladders: Ladders, problem: Problem, vectors: Sequence[LevelVector]) -> Released:
-    """Release groups of at least k persons, vector by vector."""
+    """Release good groups, vector by vector."""
     class_of = np.full(problem.size, -1, np.int32)
     made, by = [np.zeros((0, problem.forest.width), np.int32)], [np.zeros(0, np.int32)]
     left = np.flatnonzero(ladders.open(problem.codes))
@@ -101,30 +104,56 @@ def release_groups(ladders: Ladders, problem: Problem, vectors: Sequence[LevelVe
     for turn, levels in enumerate(vectors):
         codes = problem.codes[left]
         group_of, first = number_groups(ladders.places(codes, levels), ladders.sizes(levels))
-        full = np.bincount(group_of, problem.persons[left], len(first)) >= problem.k
-        number = np.where(full, classes + np.cumsum(full) - 1, -1)
+        everybody = np.full(problem.size, -1, np.int64)
+        everybody[left] = group_of
+        large = np.bincount(group_of, problem.persons[left], len(first)) >= problem.k
+        good = good_groups(problem.guard, everybody, large)
+        number = np.where(good, classes + np.cumsum(good) - 1, -1)
         class_of[left] = number[group_of]
-        made.append(ladders.nodes(codes[first[full]], levels))
-        by.append(np.full(int(full.sum()), turn, np.int32))
-        classes += int(full.sum())
-        left = left[~full[group_of]]
+        made.append(ladders.nodes(codes[first[good]], levels))
+        by.append(np.full(int(good.sum()), turn, np.int32))
+        classes += int(good.sum())
+        left = left[~good[group_of]]
     nodes = np.concatenate(made)
     return Released(class_of, nodes, nodes, np.concatenate(by))
 
 
 def join_left(trees: Sequence[Tree], flat: FlatTrees, problem: Problem, released: Released) -> Released:
-    """Let the signatures without a class join one, where one may take them."""
+    """Let the signatures without a class join one, where one may take them and stays good."""
     left = np.flatnonzero(released.class_of < 0)
     placed = np.flatnonzero(released.class_of >= 0)
     if not len(left) or not len(placed):
         return released
-    class_rows = np.bincount(released.class_of[placed], problem.rows[placed], len(released.nodes)).astype(np.int64)
-    codes = full_codes(problem, left)
-    found, _ = flat.cheapest(released.nodes, class_rows, codes, problem.rows[left])
-    joins = found >= 0
+    classes = len(released.nodes)
+    class_rows = np.bincount(released.class_of[placed], problem.rows[placed], classes).astype(np.int64)
     class_of = released.class_of.copy()
-    class_of[left[joins]] = found[joins]
-    return replace(released, class_of=class_of, published=widen(trees, released.nodes, found[joins], codes[joins]))
+    taking = np.arange(classes)  # classes that have not refused anybody
+    asking = left
+    for _ in range(ROUNDS):
+        codes = full_codes(problem, asking)
+        found, rise = flat.cheapest(released.nodes[taking], class_rows[taking], codes, problem.rows[asking])
+        able = np.flatnonzero(found >= 0)
+        able = able[np.argsort(rise[able], kind="stable")]  # those whose joining costs least are asked first
+        asking, wanted = asking[able], taking[found[able]]
+        taken = _taken(problem, class_of, classes, asking, wanted)
+        class_of[asking[taken]] = wanted[taken]
+        taking = np.setdiff1d(taking, wanted[~taken])
+        asking = np.sort(asking[~taken])
+        if not len(asking) or not len(taking):
+            break
+    joined = left[class_of[left] >= 0]
+    published = widen(trees, released.nodes, class_of[joined], full_codes(problem, joined))
+    return replace(released, class_of=class_of, published=published)
+
+
+def _taken(problem: Problem, class_of: Ints, classes: int, asking: Longs, wanted: Longs) -> NDArray[np.bool_]:
+    """Which signatures are taken by the classes that they want, whoever has joined them before."""
+    if not problem.guard.asks:
+        return np.ones(len(asking), np.bool_)
+    number = class_of.astype(np.int64)
+    number[asking] = classes + np.arange(len(asking))
+    guard = guard_of_groups(problem.guard, number, classes + len(asking))
+    return admitted(guard, np.arange(classes), wanted, classes + np.arange(len(asking)))
 
 
 def widen(trees: Sequence[Tree], nodes: Ints, joined: Longs, codes: Ints) -> Ints:

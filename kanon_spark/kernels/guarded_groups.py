@@ -40,6 +40,14 @@ def histograms_by_unit(guard: Guard, members: Longs, unit_of: Longs, units: int)
     return Histograms(guard.histograms.columns, start, values, counts, persons)
 
 
+def guard_of_groups(guard: Guard, group_of: NDArray[np.integer], groups: int) -> Guard:
+    """The guard of a table whose rows are these groups; it shares the room of the one it is made from."""
+    if not guard.asks:
+        return guard
+    everybody = np.arange(len(group_of), dtype=np.int64)
+    return guard._replace(histograms=histograms_by_unit(guard, everybody, group_of.astype(np.int64), groups))
+
+
 @njit(cache=True)
 def _in_groups(group_of, groups):  # type: ignore[no-untyped-def]
     """Places of the signatures, group by group in their order, and where each group begins."""

@@ -5,7 +5,11 @@ sends each row to the places at its levels; equal rows are a group. Everything t
 over groups, and a group at high levels is a union of groups at low ones: *rolling up* makes a smaller table that
 answers every later question at or above its levels.
 
-Cost: one pass over the table per vector and QI, and a sort of the packed places, or a count of them where they are few.
+A group is *good* if it has at least k persons and satisfies what is asked beyond: only good ones are released. A union
+of good groups is good, but a bad one can spoil it, so that raising a level may release less than before.
+
+Cost: one pass over the table per vector and QI, and a sort of the packed places, or a count of them where they are few;
+where more than k is asked, one look at the histograms of the groups of k persons.
 
 Source: the frequency sets and their roll-up of Incognito (LeFevre, DeWitt and Ramakrishnan, 2005).
 """
@@ -16,11 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guard import NOTHING, Guard
+from kanon_spark.kernels.guarded_groups import good_groups, guard_of_groups
 from kanon_spark.kernels.ladders import Ladders
 from kanon_spark.kernels.problem import Problem
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 LevelVector = tuple[int, ...]
 Roll = tuple[tuple[int, ...], LevelVector]  # QIs, and the lowest level of each that will be asked for
 
@@ -35,7 +42,7 @@ class Tally:
     """What a level vector would release.
 
     Attributes:
-        rows: Rows in groups of at least k persons.
+        rows: Rows in good groups.
         persons: Persons in such groups.
         groups: Groups in all.
         loss: Loss of those rows, in whole units (see `Scope.total_loss` for that of the table).
@@ -108,20 +115,32 @@ class Scope:
 
 
 @dataclass(frozen=True)
+class _Groups:
+    """Groups in the order of their places: places, rows and persons of each, and the group of each row of the table."""
+
+    places: Ints
+    rows: Longs
+    persons: Longs
+    group_of: Longs
+
+
+@dataclass(frozen=True)
 class ArrayCounts:
-    """Counts over arrays: places at the scope's floor, rows and persons of each."""
+    """Counts over arrays: places at the scope's floor, rows and persons of each; `guard` has a unit for each."""
 
     scope: Scope
     table: Ints
     table_rows: Longs
     table_persons: Longs
+    guard: Guard = NOTHING
 
     @classmethod
     def of(cls, ladders: Ladders, problem: Problem) -> "ArrayCounts":
         """Counts over the signatures of a problem; what may not be published at all is not counted."""
         shown = ladders.open(problem.codes)
         scope = Scope.whole(ladders, k=problem.k, rows=int(problem.rows.sum()))
-        return cls(scope, problem.codes[shown], problem.rows[shown], problem.persons[shown])
+        guard = problem.guard if shown.all() else problem.guard.take(np.flatnonzero(shown))
+        return cls(scope, problem.codes[shown], problem.rows[shown], problem.persons[shown], guard)
 
     @property
     def persons(self) -> int:
@@ -157,34 +176,46 @@ class ArrayCounts:
         return [tally for tally in out if tally is not None]
 
     def _tally(self, levels: LevelVector) -> Tally:
-        places, rows, persons = self._groups(levels)
-        full = persons >= self.scope.k
-        loss = (rows[full] * self.scope.costs(places[full], levels)).sum()
-        return Tally(int(rows[full].sum()), int(persons[full].sum()), len(rows), int(loss))
+        groups = self._groups(levels)
+        good = self._good(groups)
+        rows = groups.rows[good]
+        loss = (rows * self.scope.costs(groups.places[good], levels)).sum()
+        return Tally(int(rows.sum()), int(groups.persons[good].sum()), len(groups.rows), int(loss))
+
+    def by_k_alone(self) -> "ArrayCounts":
+        """The same counts where any group of at least k persons is good."""
+        return replace(self, guard=NOTHING)
 
     def roll_up(self, wanted: Sequence[Roll]) -> Iterator["ArrayCounts"]:
         """Counts over some of the QIs, from some levels upwards; one for each that is wanted, in turn."""
         for qis, floor in wanted:
             scope = self.scope.rolled(qis, tuple(self.scope.floor[i] for i in qis))
             some = replace(self, scope=scope, table=self.table[:, list(qis)])
-            yield ArrayCounts(scope.rolled(range(len(qis)), floor), *some._groups(floor))
+            groups = some._groups(floor)
+            guard = guard_of_groups(self.guard, groups.group_of, len(groups.rows))
+            yield ArrayCounts(scope.rolled(range(len(qis)), floor), groups.places, groups.rows, groups.persons, guard)
 
     def without(self, levels: LevelVector) -> "ArrayCounts":
-        """Counts of what is left when groups of at least k persons have left, from these levels upwards."""
-        places, rows, persons = self._groups(levels)
-        left = persons < self.scope.k
+        """Counts of what is left when good groups have left, from these levels upwards."""
+        groups = self._groups(levels)
+        left = ~self._good(groups)
         scope = self.scope.rolled(range(len(levels)), levels)
-        return ArrayCounts(scope, places[left], rows[left], persons[left])
+        number = np.where(left, np.cumsum(left) - 1, -1)
+        guard = guard_of_groups(self.guard, number[groups.group_of], int(left.sum()))
+        return ArrayCounts(scope, groups.places[left], groups.rows[left], groups.persons[left], guard)
 
-    def _groups(self, levels: LevelVector) -> tuple[Ints, Longs, Longs]:
-        """Places, rows and persons of every group, in the order of the places."""
+    def _good(self, groups: _Groups) -> Bools:
+        """Which of the groups are released."""
+        return good_groups(self.guard, groups.group_of, groups.persons >= self.scope.k)
+
+    def _groups(self, levels: LevelVector) -> _Groups:
         places = self.scope.places(self.table, levels)
         group_of, first = number_groups(places, self.scope.sizes(levels))
         count = len(first)
         # Sums of whole numbers below 2^53 are exact in doubles.
         rows = np.bincount(group_of, self.table_rows, count).astype(np.int64)
         persons = np.bincount(group_of, self.table_persons, count).astype(np.int64)
-        return places[first], rows, persons
+        return _Groups(places[first], rows, persons, group_of)
 
 
 def number_groups(places: Ints, sizes: Sequence[int]) -> tuple[Longs, Longs]:

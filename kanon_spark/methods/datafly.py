@@ -1,8 +1,8 @@
 """`datafly`: raise the column with most distinct values until few enough rows stand alone; suppress those.
 
 Source: Sweeney's Datafly, the comparator of many papers. Distinct values are those of the whole table at its current
-levels; of equals the column that is declared first is raised. Rows in groups of under k persons are suppressed, at most
-the share that `privacy.max_suppression` allows.
+levels; of equals the column that is declared first is raised. Rows in groups of under k persons, or that do not satisfy
+what is asked beyond k, stand alone: they are suppressed, at most the share that `privacy.max_suppression` allows.
 """
 
 from collections.abc import Mapping

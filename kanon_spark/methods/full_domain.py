@@ -1,11 +1,13 @@
-"""What the full-domain methods share: they choose levels of whole columns, and groups of k persons are released there.
+"""What the full-domain methods share: they choose levels of whole columns, and good groups are released there.
+
+A group is *good* if it has at least k persons and satisfies what is asked beyond k.
 
 A *choice* is a list of level vectors, one level per QI. They are carried out in turn: among the signatures that are
-left, those in groups of at least k persons at these levels are released at exactly these levels, and leave. `datafly`
-and `incognito` choose one vector, `prgain` several. What no vector releases is suppressed, or joins.
+left, those in good groups at these levels are released at exactly these levels, and leave. `datafly` and `incognito`
+choose one vector, `prgain` several. What no vector releases is suppressed, or joins.
 
-Methods never see signatures: they ask `LevelCounts` how many persons and rows lie in groups of at least k, and there
-are two of those, one over numpy arrays (`kernels/level_counts.py`) and one over Spark (`engine/level_counts.py`).
+Methods never see signatures: they ask `LevelCounts` how many persons and rows lie in good groups, and there are two of
+those, one over numpy arrays (`kernels/level_counts.py`) and one over Spark (`engine/level_counts.py`).
 """
 
 from abc import ABC, abstractmethod
@@ -54,7 +56,11 @@ class LevelCounts(Protocol):
         ...
 
     def without(self, levels: LevelVector) -> "LevelCounts":
-        """Counts of what is left when groups of at least k persons have left, from these levels upwards."""
+        """Counts of what is left when good groups have left, from these levels upwards."""
+        ...
+
+    def by_k_alone(self) -> "LevelCounts":
+        """The same counts where any group of at least k persons is good."""
         ...
 
 

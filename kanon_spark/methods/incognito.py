@@ -7,6 +7,12 @@ above a vector that holds is not counted at all. Groups are counted from a table
 still open. Of the vectors of all columns that hold with nothing below them holding, the one of least loss is published;
 equal ones by height, then by the levels of the columns as declared.
 
+Where classes must satisfy more than k, a vector holds if at most the allowed share of rows is outside *good* groups,
+and that is not monotone: a good group together with a bad one may be bad. But what holds in this sense holds by k
+alone, on every subset of the columns. So subsets are pruned by k, and only the vectors over all columns are held
+against the whole demand. There, too, whatever lies above a vector that holds is not looked at: it may hold or not, but
+it has something below it that does, so that it is none of the lowest.
+
 Source: LeFevre, DeWitt and Ramakrishnan, Incognito: Efficient Full-Domain K-Anonymity (2005). Suppression counts as in
 Samarati's and Sweeney's methods. The number of vectors grows exponentially with the columns: that is the method.
 """
@@ -49,6 +55,7 @@ class Incognito(FullDomain):
         holding: dict[tuple[int, ...], Bits] = {(): np.ones((), bool)}
         trace: list[Mapping[str, Any]] = []
         minimal: Found = {}
+        by_k = counts.by_k_alone()
         for size in range(1, len(shape) + 1):
             subsets = list(combinations(range(len(shape)), size))
             nodes = sum(prod(shape[i] for i in qis) for qis in subsets)
@@ -57,7 +64,8 @@ class Incognito(FullDomain):
             searched = [qis for qis in subsets if open_[qis].any()]
             floors = [_meet(open_[qis]) for qis in searched]
             looked_at = 0
-            for qis, rolled in zip(searched, counts.roll_up(list(zip(searched, floors, strict=True))), strict=True):
+            asked = counts if size == len(shape) else by_k
+            for qis, rolled in zip(searched, asked.roll_up(list(zip(searched, floors, strict=True))), strict=True):
                 holding[qis], minimal, looked = _search(rolled, open_[qis], allowed)
                 looked_at += looked
             candidates = sum(int(bits.sum()) for bits in open_.values())
@@ -94,7 +102,7 @@ def _meet(vectors: Bits) -> LevelVector:
 
 
 def _search(counts: LevelCounts, candidates: Bits, allowed: int) -> tuple[Bits, Found, int]:
-    """The vectors that hold, the lowest of them with their counts, and how many were counted; height by height."""
+    """The vectors that hold or lie above one, the lowest of them with their counts, and how many were counted."""
     holds = np.zeros(candidates.shape, bool)
     height = np.indices(candidates.shape).sum(axis=0)
     minimal: Found = {}

@@ -1,11 +1,12 @@
-"""`prgain`: raise one column by one level a round, bank the rows that became k-anonymous, go on with the rest.
+"""`prgain`: raise one column by one level a round, bank the rows of groups that became good, go on with the rest.
 
-Source: Privacy gain based multi-iterative k-anonymization. PrGain is the share of all rows that are banked. Each round
-tries every column that is not at its top and takes the one with the largest PrGain; equal ones are followed side by
-side, up to `beam` of them, those declared first before the others. A branch that falls behind is given up; of those
-that are equal to the end the one of least loss is kept. Rows that are k-anonymous as they stand are banked before the
-first round. It ends when nobody is left, when fewer than k persons are, or when all columns are at their tops; what is
-left joins the class that it costs least, or is suppressed.
+Source: Privacy gain based multi-iterative k-anonymization, where k persons make a group good; here it must also satisfy
+what is asked beyond k. PrGain is the share of all rows that are banked. Each round tries every column that is not at
+its top and takes the one with the largest PrGain; equal ones are followed side by side, up to `beam` of them, those
+declared first before the others. A branch that falls behind is given up; of those that are equal to the end the one of
+least loss is kept. Groups that are good as they stand are banked before the first round. It ends when nobody is left,
+when fewer than k persons are, or when all columns are at their tops; what is left joins the class that it costs least,
+or is suppressed.
 """
 
 from collections.abc import Mapping
