@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.config.models import Config, CsvSpec
 from kanon_spark.io.paths import resolve
+from kanon_spark.signatures.columns import normalised, quoted
+from kanon_spark.signatures.encoding import ROW_HASH
+from kanon_spark.verify.asked import Asked
+from kanon_spark.verify.counting import value_column
 from kanon_spark.verify.facts import Evidence, QiFacts
+from kanon_spark.verify.released_models import WISH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,3 +52,27 @@ def make_evidence(
         qis=tuple(qis),
         seed=encoding.seed,
     )
+
+
+def carriers_of(source: "DataFrame", encoding: "Encoding", config: Config, asked: Asked) -> "DataFrame | None":
+    """Who carries what, where the release itself does not tell: with a unit, and where persons ask for ks of their own.
+
+    Columns: `h`, `unit` (null without one), with a unit the judged sensitive values, `wish` where there are any, and
+    `rows`; one row per combination. None where the release tells all that the models ask.
+    """
+    from pyspark.sql import functions as F
+
+    unit, wishes = config.privacy.unit, config.privacy.personal_k
+    judged = list(asked.judged) if unit is not None else []
+    if not judged and wishes is None:
+        return None
+    picked = [
+        F.col(ROW_HASH).alias("h"),
+        (F.lit(None).cast("string") if unit is None else F.col(quoted(unit))).alias("unit"),
+        *[normalised(source, name).alias(value_column(name)) for name in judged],
+    ]
+    if wishes is not None:
+        wish = F.col(quoted(wishes.column)) if wishes.column is not None else F.expr(wishes.rule or "NULL")
+        picked.append(wish.cast("long").alias(WISH))
+    rows = encoding.with_identity(source).select(*picked)
+    return rows.groupBy(*[quoted(name) for name in rows.columns]).agg(F.count(F.lit(1)).alias("rows"))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
+    from kanon_spark.verify.asked import Found
     from kanon_spark.verify.facts import Verdict
 
 SAMPLES = 8
@@ -45,6 +46,7 @@ def make_manifest(
     suppressed: Mapping[str, int],
     metrics: Mapping[str, Any],
     samples: Mapping[str, Any],
+    risk: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All facts of a successful run; `seconds` and `finished` are added at its end."""
     config = loaded.config
@@ -91,6 +93,7 @@ def make_manifest(
             "k": {"asked": config.privacy.k, "achieved": verdict.facts.achieved},
             "unit": config.privacy.unit,
             "max_suppression": config.privacy.max_suppression,
+            **{model.name: model_facts(model) for model in verdict.models},
         },
         "metrics": dict(metrics),
         "stitch": solved.stitch,
@@ -100,7 +103,20 @@ def make_manifest(
         "content_hash": verdict.content_hash,
         "source_hash": signatures.source_hash,
         "versions": versions(ctx),
+        "risk": risk,
         "samples": dict(samples),
+    }
+
+
+def model_facts(found: "Found") -> dict[str, Any]:
+    """One privacy model beyond k: what was asked, in the form of a configuration and in words, and the worst class."""
+    return {
+        "model": found.model,
+        "column": found.column,
+        "asked": found.form,
+        "words": found.asked,
+        "achieved": found.worst,
+        "passed": found.check.passed,
     }
 
 

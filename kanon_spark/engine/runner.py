@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.engine.classes import form_classes
-from kanon_spark.engine.evidence import make_evidence
 from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
 from kanon_spark.engine.opened import Opened
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
-from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_facts, pseudonym_specs, pseudonym_warnings
+from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_specs, pseudonym_warnings
 from kanon_spark.engine.refuse import as_known, refuse_errors
 from kanon_spark.engine.release import Recoding, Release
+from kanon_spark.engine.risks import release_risk
 from kanon_spark.engine.session import get_spark
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.unpublished import UnpublishedRelease
-from kanon_spark.engine.verification import save_recoding_facts
+from kanon_spark.engine.verification import save_recoding_facts, verify_published, verify_staged
 from kanon_spark.errors import (
     InternalError,
     RequestError,
@@ -277,22 +277,10 @@ class _Job:
     def _verify(
         self, opened: Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
     ) -> "Verdict":
-        from kanon_spark.verify.release import verify_release
-
-        config = self.config
         with self.ctx.stage("verify"):
-            verdict = verify_release(
-                opened.publisher.read_staged(self._published_schema(opened)),
-                k=config.privacy.k,
-                evidence=make_evidence(opened.source, encoding, solved.entries, config, base_dir=self.loaded.base_dir),
-                kept=opened.roles.kept,
-                pairs=encoding.pairs(opened.source, config.privacy.unit) if config.privacy.unit else None,
-                suppressed_rows="star" if star else "drop",
-                max_suppression=config.privacy.max_suppression,
-                input_rows=signatures.rows,
-                pseudonyms=pseudonym_facts(
-                    opened.source, encoding, config, kept=opened.roles.kept, run_id=self.ctx.run_id
-                ),
+            staged = opened.publisher.read_staged(self._published_schema(opened))
+            verdict = verify_staged(
+                self.ctx, self.loaded, opened, encoding, solved.entries, staged=staged, star=star, rows=signatures.rows
             )
             if not verdict.passed and self._source_changed(opened, encoding, signatures):
                 raise SourceChangedError(
@@ -337,6 +325,8 @@ class _Job:
                 bound_kind=solved.bound_kind,
             )
             samples = sampling.result()
+            staged = publisher.read_staged(self._published_schema(opened))
+            risk = release_risk(self.loaded, opened, signatures, verdict, release=staged)
         manifest = make_manifest(
             ctx,
             self.loaded,
@@ -350,6 +340,7 @@ class _Job:
             suppressed=suppressed,
             metrics=metrics,
             samples=samples,
+            risk=risk,
         )
         manifest["columns"]["added"] = list(encoding.codebook.numbers.values())
         manifest["warnings"] = [
@@ -376,12 +367,9 @@ class _Job:
         schema = self._published_schema(opened)
         released = publisher.read_published(schema)
         path = opened.work.path("recoding")
-        k, qis = config.privacy.k, opened.tuple_columns
 
         def verify_again() -> "Verdict":
-            from kanon_spark.verify.table import verify_table
-
-            return verify_table(publisher.read_published(schema), qi=qis, k=k)
+            return verify_published(self.ctx, self.loaded, publisher.read_published(schema), qi=opened.tuple_columns)
 
         tree = None if solved.tree is None else solved.tree.table()
         return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again, tree)

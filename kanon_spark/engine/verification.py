@@ -1,13 +1,15 @@
-"""`kanon verify --config`: a published release against its source, long after the run, with the recoding at hand."""
+"""A release against its source: before it is published, and long after with the recoding at hand (`verify --config`)."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.preflight import check_schema
 from kanon_spark.config.roles import assign_roles
-from kanon_spark.engine.evidence import make_evidence
+from kanon_spark.engine.evidence import carriers_of, make_evidence
+from kanon_spark.engine.population import asked_of
 from kanon_spark.engine.pseudonyms import pseudonym_facts
 from kanon_spark.engine.refuse import refuse_errors
 from kanon_spark.engine.stages import RunContext
@@ -20,15 +22,62 @@ from kanon_spark.verify.standalone import verify_against_source
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kanon_spark.engine.opened import Opened
     from kanon_spark.io.files import FileStore
+    from kanon_spark.signatures.encoding import Encoding
     from kanon_spark.verify.facts import Verdict
 
 _FACTS = "_recoding.json"  # Spark does not read files that begin with an underscore
 
 
-def save_recoding_facts(store: "FileStore", path: str, *, seed: int, run_id: str) -> None:
-    """Keep beside the entries what is needed to read them again."""
-    store.write_text(f"{path}/{_FACTS}", json.dumps({"version": 1, "run_id": run_id, "seed": seed}), private=True)
+def save_recoding_facts(store: "FileStore", path: str, *, seed: int, run_id: str, star: bool | None = None) -> None:
+    """Keep beside the entries what is needed to read them again; `star`: suppressed rows were published as `*`."""
+    facts = {"version": 1, "run_id": run_id, "seed": seed, "star": star}
+    store.write_text(f"{path}/{_FACTS}", json.dumps(facts), private=True)
+
+
+def verify_staged(
+    ctx: RunContext,
+    loaded: LoadedConfig,
+    opened: "Opened",
+    encoding: "Encoding",
+    entries: "DataFrame",
+    *,
+    staged: "DataFrame",
+    star: bool,
+    rows: int,
+) -> "Verdict":
+    """Everything that a run proves on what it has written, before it is published."""
+    from kanon_spark.verify.release import verify_release
+
+    config, source, work = loaded.config, opened.source, opened.work
+    save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id, star=star)
+    asked = asked_of(ctx.spark, loaded)
+    return verify_release(
+        staged,
+        k=config.privacy.k,
+        evidence=make_evidence(source, encoding, entries, config, base_dir=loaded.base_dir),
+        kept=opened.roles.kept,
+        pairs=encoding.pairs(source, config.privacy.unit) if config.privacy.unit else None,
+        suppressed_rows="star" if star else "drop",
+        max_suppression=config.privacy.max_suppression,
+        input_rows=rows,
+        pseudonyms=pseudonym_facts(source, encoding, config, kept=opened.roles.kept, run_id=ctx.run_id),
+        asked=asked,
+        carriers=carriers_of(source, encoding, config, asked),
+    )
+
+
+def verify_published(ctx: RunContext, loaded: LoadedConfig, table: "DataFrame", *, qi: Sequence[str]) -> "Verdict":
+    """What a published table shows by itself: k, and without a unit the models beyond it, by its rows.
+
+    With a unit models speak of persons, whom the table does not name: `kanon verify --config` counts them.
+    """
+    from kanon_spark.verify.table import verify_table
+
+    privacy = loaded.config.privacy
+    asked = replace(asked_of(ctx.spark, loaded), personal_k=None) if privacy.unit is None else None
+    return verify_table(table, qi=qi, k=privacy.k, asked=asked)
 
 
 def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "SparkSession") -> "Verdict":
@@ -48,12 +97,13 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
         )
     ctx = RunContext(spark)
     with WorkDir.open(spark, config, loaded.base_dir, ctx.run_id) as work:
-        path, seed, run_id = _find_recoding(spark, loaded, work.store)
+        path, facts = _find_recoding(spark, loaded, work.store)
+        run_id = str(facts["run_id"])
         source = open_source(spark, config.source, base_dir=loaded.base_dir, work=work).table
         refuse_errors(check_schema(source.schema, config))
         kept = assign_roles(config, source.columns).kept
         encoding = prepare_encoding(ctx, source, config, base_dir=loaded.base_dir, folder=work.path("domains"))
-        encoding = replace(encoding, seed=seed)
+        encoding = replace(encoding, seed=int(facts["seed"]))
         entries = spark.read.parquet(path)
         if not set(encoding.codebook.numbers) <= set(entries.columns):
             raise RequestError(
@@ -61,10 +111,12 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
                 where="output.numeric",
                 fix="verify with the configuration that the release was made with",
             )
-        suppressed = entries.where(F.col("class_id") < 0).agg(F.sum("persons")).first()
-        held_back = int(suppressed[0] or 0) if suppressed is not None else 0
-        star = config.output.suppressed_rows == "star" and held_back >= config.privacy.k
-        unit = config.privacy.unit
+        star, unit = facts.get("star"), config.privacy.unit
+        if star is None:  # a run that did not write it down
+            suppressed = entries.where(F.col("class_id") < 0).agg(F.sum("persons")).first()
+            held_back = int(suppressed[0] or 0) if suppressed is not None else 0
+            star = config.output.suppressed_rows == "star" and held_back >= config.privacy.k
+        asked = asked_of(spark, loaded)
         return verify_against_source(
             table,
             source=encoding.identities(source, kept=kept),
@@ -75,11 +127,13 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
             max_suppression=config.privacy.max_suppression,
             pairs=encoding.pairs(source, unit) if unit else None,
             pseudonyms=pseudonym_facts(source, encoding, config, kept=kept, run_id=run_id),
+            asked=asked,
+            carriers=carriers_of(source, encoding, config, asked),
         )
 
 
-def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStore") -> tuple[str, int, str]:
-    """Path and seed of the recoding of the release that stands at the configured target, and the run it is of."""
+def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStore") -> tuple[str, dict[str, Any]]:
+    """Path of the recoding of the release that stands at the configured target, and what is known of it."""
     config = loaded.config
     target = target_of(spark, config.sink, loaded.base_dir) if config.sink is not None else None
     run_id = published_run_id(spark, target) if target is not None else None
@@ -88,7 +142,7 @@ def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStor
         path = f"{root}/{entry_name(run_id, 'recoding')}"
         facts = f"{path}/{_FACTS}"
         if store.exists(facts):
-            return path, int(json.loads(store.read_text(facts))["seed"]), run_id
+            return path, {**json.loads(store.read_text(facts)), "run_id": run_id}
     raise MissingInputError(
         f"there is no recoding of the release at {target}",
         where="execution.work_dir",
