@@ -1,4 +1,4 @@
-"""The privacy models that `kanon verify` is asked for on the command line, read into the words of a configuration.
+"""The privacy models that `kanon verify` is asked for, by its options or a manifest, in the words of a configuration.
 
 A model holds for every `--sensitive` column, or for one of them: `--l-diversity 3 --l-diversity disease=entropy:4`.
 """
@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kanon_spark.config.models import CsvSpec, SensitiveSpec
+from kanon_spark.config.privacy_specs import MODEL_KEYS
 from kanon_spark.errors import RequestError
 from kanon_spark.verify.asked import own_models
 
@@ -53,6 +54,30 @@ def sensitive_columns(
         name: own_models(SensitiveSpec.model_validate({**own[name], "hierarchy": files.get(name)}), shared)
         for name in names
     }
+
+
+def manifest_columns(manifest: Mapping[str, Any]) -> dict[str, SensitiveSpec]:
+    """The models that a release was verified for, as far as its own rows show them.
+
+    Not those that count persons (the release does not name them) and not those that need other files: hierarchies and
+    populations. That a release still is the one that was verified shows in its content.
+    """
+    privacy = manifest.get("privacy", {})
+    if privacy.get("unit") is not None:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for facts in privacy.values():
+        if not isinstance(facts, Mapping) or facts.get("column") is None or facts.get("model") not in MODEL_KEYS:
+            continue
+        asked = facts.get("asked")
+        if not isinstance(asked, Mapping) or asked.get("distance") != "hierarchical":
+            found.setdefault(facts["column"], {})[facts["model"]] = asked
+    try:
+        return {column: SensitiveSpec.model_validate(models) for column, models in found.items()}
+    except ValidationError:
+        raise RequestError(
+            "its privacy models cannot be read", where="--manifest", fix="take the manifest that the run wrote"
+        ) from None
 
 
 def hierarchy_files(given: Sequence[str]) -> dict[str, CsvSpec]:

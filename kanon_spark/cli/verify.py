@@ -1,7 +1,7 @@
 """`kanon verify`: is a table what it claims to be?"""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.config.loader import LoadedConfig
-    from kanon_spark.config.models import CsvSpec, SensitiveSpec
     from kanon_spark.verify.asked import Asked
     from kanon_spark.verify.facts import Verdict
 
@@ -49,7 +48,10 @@ def verify(
         str | None, typer.Option("--unit", help="Column of the protected person; counts rows without it.")
     ] = None,
     manifest: Annotated[
-        Path | None, typer.Option("--manifest", help="The release's manifest: adds row count and content hash.")
+        Path | None,
+        typer.Option(
+            "--manifest", help="The manifest: what was promised, the row count and the content hash."
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="The configuration: reads the source again and proves every cell.")
@@ -102,7 +104,7 @@ def verify(
     quiet: Quiet = False,
 ) -> None:
     """Check a table that claims to be k-anonymous, with code that shares nothing with the methods."""
-    from kanon_spark.cli.asked import hierarchy_files, sensitive_columns
+    from kanon_spark.cli.asked import hierarchy_files, manifest_columns, sensitive_columns
     from kanon_spark.config.loader import load_config
     from kanon_spark.releases.manifest import read_manifest
 
@@ -120,15 +122,20 @@ def verify(
         delta=delta or (),
         hierarchies=files,
     )
+    if known is not None and loaded is None:
+        columns = {**manifest_columns(known), **columns}
     if (k_map is None) != (population is None):
         raise RequestError("--k-map and --population belong together", where="verify", fix="give both, or neither")
 
     from kanon_spark.engine.session import get_spark
+    from kanon_spark.verify.asked import Asked, Population
 
     spark = get_spark()
     frame = open_table(spark, table, format=format, options=options or ())
-    people = None if population is None else open_table(spark, population, format=None, options=())
-    asked = _asked(spark, columns, personal_k, (k_map, people, files), loaded)
+    people = None
+    if population is not None and k_map is not None:
+        people = Population(open_table(spark, population, format=None, options=()), k_map, files)
+    asked = Asked(columns, personal_k, people)
     verdict = _judge(spark, frame, question, known, loaded, asked)
     _show(verdict, as_json=as_json, quiet=quiet)
     raise typer.Exit(0 if verdict.passed else GuaranteeError.exit_code)
@@ -199,31 +206,6 @@ def _option(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _asked(
-    spark: "SparkSession",
-    columns: "Mapping[str, SensitiveSpec]",
-    personal_k: str | None,
-    people: "tuple[int | None, DataFrame | None, Mapping[str, CsvSpec]]",
-    loaded: "LoadedConfig | None",
-) -> "Asked":
-    """The privacy models of the options, and those of the configuration that the options do not name."""
-    from kanon_spark.verify.asked import Asked, Population, asked_by
-
-    k, population, files = people
-    asked = Asked()
-    if loaded is not None:
-        named = loaded.config.privacy.k_map
-        place = None if named is None else named.table or str(loaded.base_dir / (named.path or ""))
-        known = None if place is None else open_table(spark, place, format=None, options=())
-        asked = asked_by(loaded.config, base_dir=loaded.base_dir, population=known)
-    return replace(
-        asked,
-        sensitive={**asked.sensitive, **columns},
-        personal_k=personal_k or asked.personal_k,
-        population=asked.population if population is None or k is None else Population(population, k, files),
-    )
-
-
 def _judge(
     spark: "SparkSession",
     table: "DataFrame",
@@ -247,7 +229,7 @@ def _judge(
 def _with_models(
     verdict: "Verdict", table: "DataFrame", question: Question, loaded: "LoadedConfig", asked: "Asked"
 ) -> "Verdict":
-    """Add the checks of the privacy models; a release no longer names its persons, so that rows are counted."""
+    """Add the checks that the options ask for beyond the configuration's own, by rows unless the table has a unit."""
     if not asked:
         return verdict
     from kanon_spark.verify.asked import published_names

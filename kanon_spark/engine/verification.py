@@ -1,4 +1,4 @@
-"""A release against its source: before it is published, and long after with the recoding at hand (`verify --config`)."""
+"""A release against its source: before it is published, and long after by the recoding (`kanon verify --config`)."""
 
 import json
 from collections.abc import Sequence

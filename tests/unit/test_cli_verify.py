@@ -106,6 +106,39 @@ def test_the_manifest_fills_the_question_and_adds_its_checks(asked: Asked, tmp_p
     ]
 
 
+MODELS: dict[str, Any] = {
+    "l_diversity(ill)": {"model": "l_diversity", "column": "ill", "asked": {"l": 3}, "achieved": 3, "passed": True},
+    "alpha(ill)": {"model": "alpha", "column": "ill", "asked": {"alpha": 0.5, "values": ["HIV"]}},
+    "delta_disclosure(pay)": {"model": "delta_disclosure", "column": "pay", "asked": 2},
+    "t_closeness(ill)": {"model": "t_closeness", "column": "ill", "asked": {"t": 0.2, "distance": "hierarchical"}},
+    "personal_k(wish)": {"model": "personal_k", "column": "wish", "asked": "wish"},
+    "k_map": {"model": "k_map", "column": None, "asked": 5},
+}
+
+
+def test_the_manifest_says_which_models_the_rows_must_hold(asked: Asked, tmp_path: Path) -> None:
+    """What needs hierarchies, a population or persons is left to the content hash; options go before."""
+    k = {"k": {"asked": 5, "achieved": 6}}
+    told = manifest(tmp_path, privacy={**k, "unit": None, **MODELS})
+    assert CliRunner().invoke(app, ["verify", "t", "--manifest", told]).exit_code == 0
+    models = asked.questions[0]["asked"].judged
+    assert set(models) == {"ill", "pay"}
+    assert models["ill"].l_diversity.l == 3
+    assert models["ill"].alpha.values == ("HIV",)
+    assert models["ill"].t_closeness is None
+    assert models["pay"].delta_disclosure == 2
+    more = ["--sensitive", "ill", "--l-diversity", "ill=4"]
+    assert CliRunner().invoke(app, ["verify", "t", "--manifest", told, *more]).exit_code == 0
+    assert asked.questions[1]["asked"].judged["ill"].l_diversity.l == 4
+    by_person = manifest(tmp_path, privacy={**k, "unit": "pid", **MODELS})
+    assert CliRunner().invoke(app, ["verify", "t", "--manifest", by_person]).exit_code == 0
+    assert "asked" not in asked.questions[2]
+    broken = {"l_diversity(ill)": {"model": "l_diversity", "column": "ill", "asked": "many"}}
+    result = CliRunner().invoke(app, ["verify", "t", "--manifest", manifest(tmp_path, privacy={**k, **broken})])
+    assert result.exit_code == 2
+    assert "privacy models cannot be read" in result.stderr
+
+
 @pytest.mark.parametrize("change", [{"rows": {"released": 11}}, {"content_hash": "other"}, {"content_hash": None}])
 def test_a_table_that_is_not_the_manifests_is_4(asked: Asked, tmp_path: Path, change: dict[str, Any]) -> None:
     assert CliRunner().invoke(app, ["verify", "t", "--manifest", manifest(tmp_path, **change)]).exit_code == 4

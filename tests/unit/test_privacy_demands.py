@@ -1,13 +1,11 @@
 """What is asked of sensitive columns: from the configuration and the command line to demands, and what is refused."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kanon_spark.cli import verify as command
 from kanon_spark.cli.asked import hierarchy_files, sensitive_columns
 from kanon_spark.config.models import Config, CsvSpec, PrivacySpec, SensitiveSpec
 from kanon_spark.errors import RequestError
@@ -195,7 +193,7 @@ def test_models_without_a_column_and_files_without_a_name_are_refused() -> None:
         hierarchy_files(["ill.csv"])
 
 
-def test_a_configuration_asks_for_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_asks_for_its_models() -> None:
     config = Config.model_validate(
         {
             "columns": {
@@ -206,19 +204,12 @@ def test_a_configuration_asks_for_its_models(monkeypatch: pytest.MonkeyPatch) ->
             "output": {"numeric": "bounds"},
         }
     )
+    people: Any = "people"
+    known = asked_by(config, base_dir=Path("job"), population=people).population
+    assert known is not None
+    assert (known.table, known.k, list(known.hierarchies)) == ("people", 9, ["age"])
     asked = asked_by(config, base_dir=Path("job"))
     assert [spec.l_diversity.l for spec in asked.sensitive.values() if spec.l_diversity] == [4, 2]
     assert (asked.personal_k, asked.population, bool(asked)) == ("own", None, True)
     assert not Asked({"ill": SensitiveSpec()})
     assert published_names(config, ["age", "age_lo", "age_hi", "zip", "ill"]) == ("age", "age_lo", "age_hi", "zip")
-
-    opened: list[str] = []
-    monkeypatch.setattr(command, "open_table", lambda spark, place, **_: opened.append(place) or "people")
-    loaded: Any = SimpleNamespace(config=config, base_dir=Path("job"))
-    more: Any = {"ill": SensitiveSpec.model_validate({"alpha": 0.5})}
-    whole = command._asked("spark", more, None, (None, None, {}), loaded)  # type: ignore[arg-type]
-    assert opened == ["job/people.parquet"]
-    assert whole.population is not None
-    assert (whole.population.k, list(whole.population.hierarchies)) == (9, ["age"])
-    assert whole.sensitive["ill"] == more["ill"]  # what the options say goes before
-    assert whole.sensitive["pay"].l_diversity is not None
