@@ -2,8 +2,9 @@
 
 A task releases the classes of its region and leaves open what the region's root is left with. To the tree above, that
 is a leaf like any other: the driver needs how many persons it holds, and the few signatures that others might borrow
-(`kernels/kactus_pruning.py`). What comes of it is a small table (region → class, and the signatures that were lent),
-which is joined back. Then the last steps: what is left in the root, and single-dimension suppression.
+(`kernels/kactus_pruning.py`), with their sensitive values where more than k is asked. What comes of it is a small table
+(region → class, and the signatures that were lent), which is joined back. Then the last steps: what is left in the
+root, and single-dimension suppression.
 
 The rules are those of the one process, and so are the classes.
 """
@@ -17,23 +18,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from kanon_spark.engine.guarding import merged_histograms, value_sums
+from kanon_spark.engine.kactus_single import ends_of, silences, single_dimension
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.engine.top_down import Folder, solve_top_down
-from kanon_spark.kernels.kactus_cells import Classes, as_nodes, lost_values, named_by, silent_cells
-from kanon_spark.kernels.kactus_pruning import Holding, Loan, lendable, prune
+from kanon_spark.kernels.kactus_cells import Classes, as_nodes, named_by, silent_cells
+from kanon_spark.kernels.kactus_pruning import Asked, Holding, Loan, lendable, prune, together
 from kanon_spark.kernels.regions import Regions
+from kanon_spark.kernels.value_sums import ValueSums
 from kanon_spark.methods.base import Solution
 from kanon_spark.methods.kactus import Kactus
-from kanon_spark.recoding.publish import star_of
-from kanon_spark.signatures.codebook import Codebook, QiColumn
+from kanon_spark.signatures.histograms import HISTOGRAM, read_histograms
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _TURN = 1  # of the classes that the driver makes; those of the tasks are numbered by turn 0
 _NONE = -1  # place of a signature that no class has taken
+_NOTHING = np.zeros(0, np.int64)  # a histogram of nobody
 
 
 def solve_kactus(
@@ -59,6 +63,7 @@ def solve_kactus(
         folder=folder,
         bound=bound,
         finish=partial(_finish, method=method),
+        judged=False,  # the tree is cut by labels alone
     )
 
 
@@ -70,16 +75,16 @@ def _finish(
 
     carried = _with_regions(ctx, solver, regions, entries.where(F.col("open")), folder("carried"))
     closed = entries.where(~F.col("open"))
-    k = solver.k
-    pruned = prune([node.children for node in regions.nodes], _holdings(solver, regions, carried), k=k)
-    released = [*pruned.released, *([(0, pruned.left)] if pruned.left.persons >= k else [])]
+    asked = Asked(solver.k, solver.demands)
+    pruned = prune([node.children for node in regions.nodes], _holdings(solver, regions, carried), asked)
+    released = [*pruned.released, *([(0, pruned.left)] if asked.good(pruned.left) else [])]
     ctx.note(f"{len(released)} classes above the regions")
     placed = _placed(carried, [held for _, held in released])
     above = _Above(solver, placed, named_by([regions[node].path for node, _ in released], solver.forest.width))
-    if method.leftover == "join" and pruned.left.signatures > 0 and pruned.left.persons < k:
-        closed = above.join_what_is_left(closed)
+    if method.leftover == "join" and pruned.left.signatures > 0 and not asked.good(pruned.left):
+        closed = above.join_what_is_left(closed, [held for _, held in released], pruned.left, asked)
     whole = closed.unionByName(above.entries().select(*closed.columns))
-    return _single_dimension(ctx, solver, whole, folder("multi")) if method.dimension == "single" else whole
+    return single_dimension(ctx, solver, whole, folder("multi")) if method.dimension == "single" else whole
 
 
 def _with_regions(ctx: RunContext, solver: Solver, regions: Regions, entries: "DataFrame", path: str) -> "DataFrame":
@@ -105,16 +110,38 @@ def _holdings(solver: Solver, regions: Regions, carried: "DataFrame") -> dict[in
     # Those without a person lend nothing and come last; a region of only such ones must not be missed.
     rank = F.row_number().over(region.orderBy(F.col("persons") == 0, "persons", *words))
     totals = [F.count(F.lit(1)).over(region).alias("signatures"), F.sum("persons").over(region).alias("all_persons")]
-    offers = carried.select("region", *totals, "persons", *words, "h", rank.alias("rank"))
+    guarded = [HISTOGRAM] if solver.demands is not None else []
+    offers = carried.select("region", *totals, "persons", *words, "h", rank.alias("rank"), *guarded)
     # At most k rows per region of the tree, which the driver holds.
     found = offers.where(F.col("rank") <= solver.k).drop("rank").toPandas()
+    values = _values(solver, found)
     loans: dict[tuple[int, int, int], list[Loan]] = {}
-    for leaf, signatures, all_persons, persons, *key in found.itertuples(index=False, name=None):
-        loans.setdefault((leaf, signatures, all_persons), []).append(Loan(persons, tuple(key)))
+    numbers = found.drop(columns=guarded).itertuples(index=False, name=None)
+    for (leaf, signatures, all_persons, persons, *key), own in zip(numbers, values, strict=True):
+        loans.setdefault((leaf, signatures, all_persons), []).append(Loan(persons, tuple(key), own))
+    # Regions of the tree.
+    sums = {} if solver.demands is None else value_sums(carried, "region", solver.demands)
     held = {leaf: Holding() for leaf in regions.leaves}
     for (leaf, signatures, all_persons), offered in loans.items():
-        held[leaf] = Holding(signatures, all_persons, (leaf,), (), lendable(offered, solver.k))
+        held[leaf] = Holding(
+            signatures, all_persons, (leaf,), (), lendable(offered, solver.k), sums.get(leaf, _no_values(solver))
+        )
     return held
+
+
+def _values(solver: Solver, frame: pd.DataFrame) -> "list[ValueSums | None]":
+    """Sensitive values of each signature, where more than k is asked."""
+    if solver.demands is None:
+        return [None] * len(frame)
+    guard = solver.guard(frame)
+    members = np.arange(len(frame))
+    return [ValueSums.of_members(guard.histograms, guard.demands, members[s : s + 1]) for s in members]
+
+
+def _no_values(solver: Solver) -> ValueSums | None:
+    """Of signatures without any sensitive value."""
+    none = np.zeros(0, np.int64)
+    return None if solver.demands is None else ValueSums(none, none, none)
 
 
 def _placed(carried: "DataFrame", classes: list[Holding]) -> "DataFrame":
@@ -139,7 +166,7 @@ class _Above:
         self.solver, self.placed = solver, placed
         book = solver.codebook
         codes = [book.layout.unpack_column(j) for j in range(len(book.columns))]
-        ends = [each.alias(f"{name}{j}") for j, code in enumerate(codes) for name, each in _ends(code)]
+        ends = [each.alias(f"{name}{j}") for j, code in enumerate(codes) for name, each in ends_of(code)]
         summary = placed.where(F.col("place") >= 0).groupBy("place")
         first = F.min(F.struct(*book.layout.names())).alias("first")
         # One row per class above the regions, of which there are no more than regions.
@@ -156,18 +183,33 @@ class _Above:
     def _class_of(self, each: int) -> NDArray[np.int32]:
         return np.repeat(np.arange(len(self.rows), dtype=np.int32), each)
 
-    def join_what_is_left(self, closed: "DataFrame") -> "DataFrame":
-        """What is left joins the class that has the fewest cells to lose; the tasks' classes without it."""
+    def join_what_is_left(
+        self, closed: "DataFrame", released: list[Holding], left: Holding, asked: Asked
+    ) -> "DataFrame":
+        """What is left joins the class that has the fewest cells to lose, of those that stay good with it.
+
+        Args:
+            closed: The tasks' classes.
+            released: The classes above the regions, by their place.
+            left: What is left.
+            asked: What makes a class good.
+
+        Returns:
+            The tasks' classes without the one that was joined.
+        """
         from pyspark.sql import functions as F
 
         book = self.solver.codebook
-        shown = reduce(lambda a, b: a + b, [(~silent).cast("int") for silent in _silences(book)])
+        shown = reduce(lambda a, b: a + b, [(~silent).cast("int") for silent in silences(book)])
         first = F.min(F.struct(*book.layout.names())).alias("first")
         costs = closed.groupBy("class_id").agg((F.sum("rows") * F.first(shown)).alias("cells"), first)
+        costs = _staying_good(self.solver, closed, costs, left)
         best = costs.orderBy("cells", "first").limit(1).collect()  # one row
         cells = (self.rows * (~self.silent).sum(axis=1)).tolist()
         offers: list[tuple[int, tuple[Any, ...], int]] = [
-            (cell, first, place) for place, (cell, first) in enumerate(zip(cells, self.first, strict=True))
+            (cell, first, place)
+            for place, (cell, first) in enumerate(zip(cells, self.first, strict=True))
+            if asked.good(together([released[place], left], asked.k))
         ]
         if best:
             offers.append((best[0]["cells"], tuple(best[0]["first"]), len(cells)))
@@ -243,10 +285,24 @@ class _Above:
         return entries[kept].groupby(class_of).nth(0).set_index(np.unique(class_of))
 
 
-def _ends(code: "Column") -> "list[tuple[str, Column]]":
-    from pyspark.sql import functions as F
+def _staying_good(solver: Solver, closed: "DataFrame", costs: "DataFrame", left: Holding) -> "DataFrame":
+    """The costs of those of the tasks' classes that satisfy everything with what is left."""
+    demands = solver.demands
+    if demands is None or left.values is None:
+        return costs
+    values, persons = left.values, left.persons
 
-    return [("least", F.min(code)), ("most", F.max(code))]
+    def judge(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            histograms = read_histograms(batch, columns=len(demands.null))
+            good = []
+            for u, held in enumerate(batch["persons"]):
+                own = ValueSums.of_members(histograms, demands, np.array([u]))
+                good.append(ValueSums.together([own, values]).satisfy(demands, int(held) + persons))
+            yield batch.loc[good, ["class_id"]]
+
+    classes = merged_histograms(closed.select("class_id", "persons", HISTOGRAM), ["class_id"])
+    return costs.join(classes.mapInPandas(judge, "class_id bigint"), "class_id", "left_semi")
 
 
 def _frame(solver: Solver, codes: NDArray[np.int32], rows: NDArray[np.int64] | None = None) -> pd.DataFrame:
@@ -254,90 +310,6 @@ def _frame(solver: Solver, codes: NDArray[np.int32], rows: NDArray[np.int64] | N
     layout = solver.codebook.layout
     frame = pd.DataFrame(layout.pack(codes), columns=layout.names())
     for name in solver.counts:
-        frame[name] = np.int64(0)
+        frame[name] = np.int64(0) if name != HISTOGRAM else pd.Series([_NOTHING] * len(frame), dtype=object)
     frame["rows"] = np.int64(1) if rows is None else rows
     return frame
-
-
-def _silences(book: Codebook) -> "list[Column]":
-    """Per QI, whether an entry suppresses it. Wide ranges have the root of their search tree as node, but a label."""
-    from pyspark.sql import functions as F
-
-    found = []
-    for j, column in enumerate(book.columns):
-        root = book.node_layout.unpack_column(j, "out") == F.lit(column.tree.root)
-        found.append(root if column.publish == "node" else root & F.col(f"label_{j}").eqNullSafe(star_of(column)))
-    return found
-
-
-def _single_dimension(ctx: RunContext, solver: Solver, entries: "DataFrame", path: str) -> "DataFrame":
-    """Entries in which every value that is suppressed in some class is suppressed in all."""
-    entries.write.mode("overwrite").parquet(path)
-    entries = ctx.spark.read.schema(entries.schema).parquet(path)
-    lost = _lost(solver, entries)
-
-    def silence(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        for batch in batches:
-            yield _silenced(solver, batch, lost)
-
-    return entries.mapInPandas(silence, entries.schema)
-
-
-def _lost(solver: Solver, entries: "DataFrame") -> list[NDArray[np.bool_]]:
-    """Per QI and compact code, whether the value is suppressed everywhere."""
-    from pyspark.sql import functions as F
-
-    book = solver.codebook
-    width = len(book.columns)
-    coded = [book.layout.unpack_column(j).alias(f"code{j}") for j in range(width)]
-    silent = [each.alias(f"silent{j}") for j, each in enumerate(_silences(book))]
-    released = entries.where("class_id >= 0").select("class_id", *coded, *silent)
-    hidden = [
-        F.struct(F.lit(j).alias("qi"), F.when(F.col(f"silent{j}"), F.col(f"code{j}")).alias("code"))
-        for j in range(width)
-    ]
-    # Both tables are bounded by the values of all QIs, which the driver holds in the codebook.
-    suppressed = released.select(F.inline(F.array(*hidden))).where("code IS NOT NULL").distinct()
-    ends = [each.alias(f"{name}{j}") for j in range(width) for name, each in _ends(F.col(f"code{j}"))]
-    shown = [F.first(~F.col(f"silent{j}")).alias(f"shown{j}") for j in range(width)]
-    spans = [
-        F.struct(
-            F.lit(j).alias("qi"),
-            F.when(F.col(f"shown{j}"), F.col(f"least{j}")).alias("low"),
-            F.col(f"most{j}").alias("high"),
-        )
-        for j in range(width)
-    ]
-    boxes = released.groupBy("class_id").agg(*ends, *shown).select(F.inline(F.array(*spans)))
-    reached = boxes.where("low IS NOT NULL").groupBy("qi", "low").agg(F.max("high").alias("high"))
-    gone, tops = suppressed.toPandas(), reached.toPandas()
-    lost = []
-    for j, compact in enumerate(solver.forest.compact):
-        marked = np.zeros(int(solver.forest.leaves[j]), np.bool_)
-        marked[compact[gone.loc[gone["qi"] == j, "code"]]] = True
-        top = np.full(len(marked), -1, np.int32)
-        mine = tops[tops["qi"] == j]
-        top[compact[mine["low"]]] = compact[mine["high"]]
-        lost.append(lost_values(marked, top))
-    return lost
-
-
-def _silenced(solver: Solver, batch: pd.DataFrame, lost: list[NDArray[np.bool_]]) -> pd.DataFrame:
-    """A batch of entries without the values that are lost."""
-    book = solver.codebook
-    codes, released = solver.codes(batch), batch["class_id"].to_numpy() >= 0
-    outs = book.node_layout.names("out")
-    nodes = book.node_layout.unpack(batch[outs].to_numpy(np.int64))
-    for j, column in enumerate(book.columns):
-        gone = released & lost[j][codes[:, j]]
-        nodes[gone, j] = column.tree.root
-        for name, value in _suppressed(j, column).items():
-            batch.loc[gone, name] = value
-    batch[outs] = book.node_layout.pack(nodes)
-    return batch
-
-
-def _suppressed(j: int, column: QiColumn) -> dict[str, Any]:
-    """What the columns of a QI hold in an entry that suppresses it."""
-    own: dict[str, Any] = {} if column.publish == "node" else {f"label_{j}": star_of(column), f"loss_{j}": 1.0}
-    return own | {f"{part}_{j}": np.nan for part in column.form.numbers}

@@ -1,7 +1,9 @@
 """Solve with a top-down method beyond one process: the method's own cuts take the place of blocks.
 
 The tree of regions is grown level by level (`grow_in_spark`): one job counts the marginals of all regions that are
-still above the block size, and the driver lets the method choose its cuts from them. What is small enough is cut
+still above the block size, and the driver lets the method choose its cuts from them. A method that judges its cuts by
+sensitive values needs histograms besides, which may be large where both QIs and sensitive columns have many values:
+then each region goes to a task that chooses its cut, and only the cuts reach the driver. What is small enough is cut
 further by tasks, one pandas UDF call per bin of regions (`solve_regions`). The method sees the same marginals as in one
 process, so the classes are the same, too.
 
@@ -11,6 +13,7 @@ entries of all signatures.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +21,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
-from kanon_spark.engine.pieces import COUNTS, Solver
+from kanon_spark.engine.judged_cuts import divide_in_spark
+from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.regions import Counter, Marginals, Regions, grow
+from kanon_spark.kernels.regions import Counter, Division, Marginals, Regions, grow, grow_by
 from kanon_spark.methods.base import TopDownMethod
 
 if TYPE_CHECKING:
@@ -42,6 +46,7 @@ def solve_top_down(
     folder: Folder,
     bound: str,
     finish: Finish | None = None,
+    judged: bool = True,
 ) -> Solved:
     """Grow the tree of regions, solve what is left of it in tasks, and write the entries to `folder("recoding")`.
 
@@ -55,11 +60,12 @@ def solve_top_down(
         folder: Gives a path under the work folder for a name.
         bound: Which lower bound the configuration asks for.
         finish: What remains to be done with the tasks' entries, where the method has something left.
+        judged: Whether the method judges its cuts by sensitive values, where more than k is asked.
     """
     from pyspark.sql import functions as F
 
     with ctx.stage("blocks"):
-        regions = grow_in_spark(solver, method, signatures, count=count, block_size=block_size)
+        regions = grow_in_spark(solver, method, signatures, count=count, block_size=block_size, judged=judged)
         ctx.note(f"{count} signatures in {len(regions.leaves)} regions")
     kind = block_bound_kind(solver, bound)
     if kind == "none":
@@ -86,7 +92,13 @@ def solve_top_down(
 
 
 def grow_in_spark(
-    solver: Solver, method: TopDownMethod, signatures: "DataFrame", *, count: int, block_size: int
+    solver: Solver,
+    method: TopDownMethod,
+    signatures: "DataFrame",
+    *,
+    count: int,
+    block_size: int,
+    judged: bool = True,
 ) -> Regions:
     """The tree of the method's cuts, down to regions of at most `block_size` signatures or without a cut."""
     nothing = pd.DataFrame(columns=[*solver.codebook.layout.names(), *solver.counts], dtype=np.int64)
@@ -95,6 +107,11 @@ def grow_in_spark(
     def count_in_spark(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Marginals]:
         return count_marginals_in_spark(solver, signatures, regions, wanted)
 
+    def choose_in_spark(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Division]:
+        return divide_in_spark(solver, choose, signatures, regions, wanted)
+
+    if judged and solver.demands is not None:
+        return grow_by(choose_in_spark, signatures=count, block_size=block_size)
     return grow(count_in_spark, choose, signatures=count, block_size=block_size)
 
 
@@ -104,7 +121,8 @@ def count_marginals_in_spark(
     """Marginals of some leaves of the tree, all of them in one job."""
     from pyspark.sql import functions as F
 
-    tallies = ["signatures", "persons", "rows", *solver.counts[len(COUNTS) :]]
+    tallies = ["signatures", "persons", "rows", *solver.label_names]
+    solver = replace(solver, demands=None)  # marginals alone: histograms stay where they are
 
     def count_batches(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:

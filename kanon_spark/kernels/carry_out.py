@@ -156,7 +156,7 @@ def _taken(problem: Problem, class_of: Ints, classes: int, asking: Longs, wanted
     return admitted(guard, np.arange(classes), wanted, classes + np.arange(len(asking)))
 
 
-def widen(trees: Sequence[Tree], nodes: Ints, joined: Longs, codes: Ints) -> Ints:
+def widen(trees: Sequence[Tree], nodes: Ints, joined: NDArray[np.integer], codes: Ints) -> Ints:
     """Nodes of classes once signatures (full leaf codes) have joined them."""
     out = nodes.copy()
     touched = np.unique(joined)

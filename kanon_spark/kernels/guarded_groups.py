@@ -48,6 +48,14 @@ def guard_of_groups(guard: Guard, group_of: NDArray[np.integer], groups: int) ->
     return guard._replace(histograms=histograms_by_unit(guard, everybody, group_of.astype(np.int64), groups))
 
 
+def first_to_stay_good(guard: Guard, class_of: NDArray[np.integer], candidates: Longs) -> int:
+    """The first of some classes that satisfies everything with all signatures that have no class; -1 if none does."""
+    if not guard.asks:
+        return int(candidates[0]) if len(candidates) else -1
+    order, first = _in_groups(class_of.astype(np.int64), int(class_of.max(initial=-1)) + 1)
+    return int(_first_good(guard, order, first, np.flatnonzero(class_of < 0), candidates))
+
+
 @njit(cache=True)
 def _in_groups(group_of, groups):  # type: ignore[no-untyped-def]
     """Places of the signatures, group by group in their order, and where each group begins."""
@@ -97,3 +105,12 @@ def _merge(guard, members, first):  # type: ignore[no-untyped-def]
         used += len(held)
     start[units * columns] = used
     return start, values[:used].copy(), counts[:used].copy(), persons
+
+
+@njit(cache=True)
+def _first_good(guard, order, first, left, candidates):  # type: ignore[no-untyped-def]
+    for c in candidates:
+        members = np.concatenate((order[first[c] : first[c + 1]], left))
+        if members_satisfy(guard.demands, guard.histograms, members, guard.scratch):
+            return c
+    return -1

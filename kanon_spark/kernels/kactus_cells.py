@@ -18,10 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guarded_groups import first_to_stay_good
 from kanon_spark.kernels.kactus_pruning import Holding, Loan, lendable
 from kanon_spark.kernels.lattice import class_table
 from kanon_spark.kernels.problem import OWN, Problem
 from kanon_spark.kernels.regions import Path, Regions
+from kanon_spark.kernels.value_sums import ValueSums
 
 Ints = NDArray[np.int32]
 Bools = NDArray[np.bool_]
@@ -45,14 +47,22 @@ def holdings(problem: Problem, regions: Regions, leaf_of: Ints) -> dict[int, Hol
     leaves, first = np.unique(leaf_of[order], return_index=True)
     found: dict[int, Holding] = {}
     for leaf, members in zip(leaves.tolist(), np.split(order, first[1:]), strict=True):
+        values = _values(problem, members)
         persons = problem.persons[members]
         if regions[leaf].persons > problem.k:  # a long list, of which only the smallest can be asked for
             smallest = np.argsort(persons, kind="stable")
             smallest = smallest[persons[smallest] > 0][: problem.k]
             members, persons = members[smallest], persons[smallest]
         loans = lendable(map(Loan, persons.tolist(), members.tolist()), problem.k)
-        found[leaf] = Holding(regions[leaf].signatures, regions[leaf].persons, (leaf,), (), loans)
+        loans = tuple(loan._replace(values=_values(problem, np.array([loan.key]))) for loan in loans)
+        found[leaf] = Holding(regions[leaf].signatures, regions[leaf].persons, (leaf,), (), loans, values)
     return found
+
+
+def _values(problem: Problem, members: NDArray[np.integer]) -> ValueSums | None:
+    """Sensitive values of some signatures, where more than k is asked."""
+    guard = problem.guard
+    return ValueSums.of_members(guard.histograms, guard.demands, members) if guard.asks else None
 
 
 def named_by(paths: list[Path], width: int) -> Bools:
@@ -98,7 +108,10 @@ def as_nodes(silent: Bools, class_of: Ints, roots: Ints) -> Ints:
 
 
 def cheapest_to_suppress(problem: Problem, class_of: Ints, silent: Bools) -> int:
-    """The class with the fewest cells to lose; of equal ones the class of the first signature. -1 if there is none."""
+    """The class with the fewest cells to lose that stays good with all that is left; -1 if there is none.
+
+    Of equal ones it is the class of the first signature.
+    """
     classes = len(silent)
     if not classes:
         return -1
@@ -107,7 +120,7 @@ def cheapest_to_suppress(problem: Problem, class_of: Ints, silent: Bools) -> int
     first = np.full(classes, problem.size)
     np.minimum.at(first, class_of[placed], np.flatnonzero(placed))
     cells = rows * (~silent).sum(axis=1)
-    return int(np.lexsort([first, cells])[0])
+    return first_to_stay_good(problem.guard, class_of, np.lexsort([first, cells]))
 
 
 def lost_values(suppressed: Bools, top: Ints) -> Bools:

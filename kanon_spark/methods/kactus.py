@@ -1,9 +1,10 @@
 """`kactus`: multidimensional suppression, guided by a classification tree over the QIs and a target column.
 
-See `kernels/kactus.py` for the tree, `kernels/kactus_pruning.py` for how it is pruned until every class has k persons,
-and `kernels/kactus_cells.py` for what a class publishes. This file puts them together, and decides what becomes of the
-last few persons: fewer than k may be left in the root, where no value is named. They are suppressed, or (`join`) the
-released class that has the fewest cells to lose is pruned into the root as well, and released with them.
+See `kernels/kactus.py` for the tree, `kernels/kactus_pruning.py` for how it is pruned until every class is good (it has
+k persons, and satisfies what is asked beyond), and `kernels/kactus_cells.py` for what a class publishes. This file puts
+them together, and decides what becomes of the last few persons: what is left in the root, where no value is named, may
+be no good class. It is suppressed, or (`join`) the released class that has the fewest cells to lose is pruned into the
+root as well, and released with it; of classes that would not stay good with it none is.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from kanon_spark.kernels.kactus_cells import (
     silent_cells,
     single_dimension,
 )
-from kanon_spark.kernels.kactus_pruning import prune
+from kanon_spark.kernels.kactus_pruning import Asked, prune
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regions import Choose, grow_here
 from kanon_spark.methods.base import Leftover, Piece, Solution
@@ -34,7 +35,7 @@ class Kactus:
     """The method with its options.
 
     Attributes:
-        leftover: What becomes of fewer than k persons that are left in the root.
+        leftover: What becomes of those who are left in the root and are no good class.
         dimension: Whether a value is suppressed row by row (`multi`), or in all rows once it is in any (`single`).
         numeric: What QIs without a hierarchy that were tested by an inequality publish (`signatures/forms.py`).
         criterion: How cuts are judged.
@@ -57,12 +58,13 @@ class Kactus:
     def solve(self, piece: Piece) -> Solution:
         """Grow the tree, prune it, and name what each class publishes."""
         problem = piece.problem
-        k, width = problem.k, problem.forest.width
+        width = problem.forest.width
+        asked = Asked(problem.k, problem.guard.demands if problem.guard.asks else None)
         roots = np.array([tree.root for tree in piece.trees], np.int32)
         regions, leaf_of = grow_here(problem, self.chooser(problem), path=piece.path)
-        pruned = prune([node.children for node in regions.nodes], holdings(problem, regions, leaf_of), k=k)
+        pruned = prune([node.children for node in regions.nodes], holdings(problem, regions, leaf_of), asked)
         released = list(pruned.released)
-        if pruned.left.persons >= k and not self.below:
+        if asked.good(pruned.left) and not self.below:
             released.append((0, pruned.left))
         class_of = place([held for _, held in released], pruned.left, leaf_of, len(regions.nodes))
         named = named_by([regions[node].path for node, _ in released], width)

@@ -15,7 +15,7 @@ from random_problems import random_tree
 from kanon_spark.hierarchy.tree import Tree
 from kanon_spark.kernels.kactus import SAME, Criterion, best_cuts
 from kanon_spark.kernels.kactus_cells import lost_values
-from kanon_spark.kernels.kactus_pruning import Holding, Loan, lendable, prune
+from kanon_spark.kernels.kactus_pruning import Asked, Holding, Loan, lendable, prune
 from kanon_spark.kernels.lattice import class_table
 from kanon_spark.kernels.problem import OWN, Problem
 from kanon_spark.kernels.regions import Marginals, Path, Regions, count_marginals, grow, grow_here
@@ -258,7 +258,7 @@ def found_by_prune(
     tree: RandomTree, children: list[list[int]], members: dict[int, list[int]], names: Sequence[int]
 ) -> Found:
     """What the kernel finds on a tree (or a part of it, whose nodes are renumbered), as sets of signatures."""
-    pruned = prune(children, {leaf: tree.holding(leaf, held) for leaf, held in members.items()}, k=tree.k)
+    pruned = prune(children, {leaf: tree.holding(leaf, held) for leaf, held in members.items()}, Asked(tree.k))
     lent = {s for _, held in [*pruned.released, (0, pruned.left)] for s in held.borrowed}
     released = {(names[node], as_sets(tree, members, held, lent)) for node, held in pruned.released}
     return released, as_sets(tree, members, pruned.left, lent)
@@ -367,7 +367,7 @@ def test_regions_solved_elsewhere_give_the_same_classes(world: World, criterion:
         loans = [Loan(int(problem.persons[s]), int(s)) for s in left]
         persons = int(problem.persons[left].sum())
         carried[region] = Holding(len(left), persons, (region,), (), lendable(loans, problem.k))
-    pruned = prune([node.children for node in regions.nodes], carried, k=problem.k)
+    pruned = prune([node.children for node in regions.nodes], carried, Asked(problem.k))
     above = [held for _, held in pruned.released] + ([pruned.left] if pruned.left.persons >= problem.k else [])
     lent = {s for held in above for s in held.borrowed}
     for held in above:
