@@ -5,14 +5,15 @@ data: `kanon check` does it.
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from kanon_spark.config.findings import Finding
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.models import Config, CsvSpec
 from kanon_spark.config.pseudonyms import repeated_text, stable_warning
 from kanon_spark.config.roles import assign_roles
+from kanon_spark.config.sensitive_findings import demand_findings, sensitive_type_findings
 from kanon_spark.config.words import did_you_mean
 from kanon_spark.errors import (
     CoverageError,
@@ -36,24 +37,7 @@ CLEARLY_FEWER, CLEARLY_MORE = 0.97, 1.1  # beyond the error of approximate count
 MOST_QIS = 63  # their null flags share one long
 _QIS = "columns.quasi_identifiers"
 
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was found.
-
-    Attributes:
-        level: An error stops a run; a warning deserves a thought.
-        path: The place in the configuration it speaks of.
-        message: What was found: columns and counts, values only where they were asked for.
-        fix: What to do about it.
-        exit_code: What a run would end with.
-    """
-
-    level: Literal["error", "warning"]
-    path: str
-    message: str
-    fix: str = ""
-    exit_code: int | None = None
+__all__ = ["Finding", "check_schema", "check_table"]
 
 
 def check_schema(schema: "StructType", config: Config) -> list[Finding]:
@@ -89,6 +73,7 @@ def check_schema(schema: "StructType", config: Config) -> list[Finding]:
         found += _unit_type_findings(schema, config)
         found += _form_findings(schema, config)
         found += _pseudonym_type_findings(schema, config)
+        found += sensitive_type_findings(schema, config)
     return found
 
 
@@ -111,7 +96,14 @@ def check_table(
     found += _pseudonym_findings(source, config)
     found += _value_findings(counts, source, config)
     found += _coverage_findings(spark, source, config, base_dir=loaded.base_dir, show_values=show_values)
+    persons = _persons(counts, config)
+    found += demand_findings(spark, loaded, source, persons=persons, rows=int(counts["rows"]), show_values=show_values)
     return found
+
+
+def _persons(counts: "Row", config: Config) -> int:
+    unit = config.privacy.unit
+    return int(counts["rows"] if unit is None else counts["units"] + counts["null_units"])
 
 
 def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
@@ -123,7 +115,12 @@ def _missing_column(name: str, config: Config, names: list[str]) -> Finding:
     }
     path = next((f"{place}.{name}" for place, known in places.items() if name in known), None)
     if path is None:
-        others = {config.privacy.unit: "privacy.unit", config.method.target: "method.target"}
+        wishes = config.privacy.personal_k.column if config.privacy.personal_k is not None else None
+        others = {
+            wishes: "privacy.personal_k",
+            config.privacy.unit: "privacy.unit",
+            config.method.target: "method.target",
+        }
         path = others.get(name, "method.label")
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return Finding(
@@ -275,7 +272,7 @@ def _has_equality(data_type: "DataType") -> bool:
 
 def _person_findings(counts: "Row", source: "DataFrame", config: Config) -> Iterator[Finding]:
     k, unit = config.privacy.k, config.privacy.unit
-    persons = counts["rows"] if unit is None else counts["units"] + counts["null_units"]
+    persons = _persons(counts, config)
     if persons < k:
         yield Finding(
             "error",
