@@ -4,6 +4,7 @@ Everything comes from the manifest. Values are hostile until cleaned: no markup 
 characters never reach the terminal.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.report import facts
@@ -39,7 +40,7 @@ def render_summary(manifest: Manifest, console: "Console") -> None:
 def _render(manifest: Manifest, console: "Console", signs: "_Signs") -> None:
     console.print()
     console.print(_verdict(manifest, signs), soft_wrap=True)
-    for part in (_samples, _figures, _losses, _class_sizes, _warnings, _places, _timings):
+    for part in (_samples, _figures, _models, _losses, _class_sizes, _warnings, _places, _timings):
         part(manifest, console, signs)
 
 
@@ -156,19 +157,31 @@ def _one_below_the_other(rows: Samples, signs: _Signs) -> "Table":
 
 
 def _figures(manifest: Manifest, console: "Console", signs: _Signs) -> None:
-    from rich.text import Text
-
     found = facts.figures(manifest)
     if not found:
         return
     _heading(console, "What the release holds")
+    console.print(_figure_grid(found))
+
+
+def _models(manifest: Manifest, console: "Console", signs: _Signs) -> None:
+    found = facts.models(manifest)
+    if found:
+        _heading(console, "What every class has of the sensitive columns")
+        console.print(_figure_grid([model.figure for model in found]))
+
+
+def _figure_grid(found: Sequence[facts.Figure]) -> "Table":
+    from rich.text import Text
+
     grid = _grid()
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True, style="bold")
     grid.add_column(style="dim")
     for figure in found:
-        grid.add_row(Text(figure.name), Text(figure.value), Text(clean(figure.sentence, width=400)))
-    console.print(grid)
+        name = clean(figure.name, width=60)
+        grid.add_row(Text(name), Text(figure.value), Text(clean(figure.sentence, width=400)))
+    return grid
 
 
 def _losses(manifest: Manifest, console: "Console", signs: _Signs) -> None:

@@ -14,7 +14,8 @@ LIMITS: tuple[tuple[str, str], ...] = (
     (
         "Rows that look alike may also fall ill alike",
         "k-anonymity hides which row is yours, not what all rows of a class have in common. If everyone in a class has "
-        "the same diagnosis, knowing your class tells your diagnosis.",
+        "the same diagnosis, knowing your class tells your diagnosis. l-diversity, t-closeness and the other models "
+        "limit that for the sensitive columns that they are asked for, and for no others.",
     ),
     (
         "Someone who knows more can exclude more",
@@ -125,11 +126,62 @@ def verdict(manifest: Manifest) -> Verdict:
         return Verdict(False, f"Nothing was published: {reason}")
     if achieved < asked:
         return Verdict(False, f"Not {count(asked)}-anonymous: a combination is shared by only {count(achieved)}.")
+    asked_of = models(manifest)
+    if any(not model.passed for model in asked_of):
+        return Verdict(False, "Not what was asked for: a class does not satisfy every privacy model.")
+    also = ", and every class satisfies what else was asked" if asked_of else ""
     return Verdict(
         True,
         f"Verified and published: every combination of quasi-identifiers in the release is shared by at least "
-        f"{count(achieved)} {unit_word(manifest)}.",
+        f"{count(achieved)} {unit_word(manifest)}{also}.",
     )
+
+
+_MODELS = {
+    "l_diversity": "l-diversity",
+    "t_closeness": "t-closeness",
+    "alpha": "(alpha,k)-anonymity",
+    "beta_likeness": "beta-likeness",
+    "delta_disclosure": "delta-disclosure",
+    "personal_k": "personal k",
+    "k_map": "k-map",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A privacy model beyond k: what every class must have, in words, and what the worst class has."""
+
+    model: str
+    column: str | None
+    words: str
+    achieved: float | None
+    passed: bool
+
+    @property
+    def figure(self) -> Figure:
+        """The model as a number with a sentence."""
+        name = _MODELS[self.model] + (f" of {self.column}" if self.column else "")
+        value = "-" if self.achieved is None else f"{self.achieved:.4g}"
+        verdict = "every class has it, the worst as much as this" if self.passed else "not every class has it"
+        return Figure(name, value, f"Asked: {self.words}; {verdict}.")
+
+
+def models(manifest: Manifest) -> list[Model]:
+    """Every privacy model beyond k that was asked for, in the order of the checks."""
+    privacy = manifest.get("privacy")
+    found = [each for each in privacy.values() if isinstance(each, Mapping)] if isinstance(privacy, Mapping) else []
+    return [
+        Model(
+            str(each["model"]),
+            None if each.get("column") is None else str(each["column"]),
+            str(each.get("words", "")),
+            number(each, "achieved"),
+            bool(each.get("passed")),
+        )
+        for each in found
+        if str(each.get("model")) in _MODELS
+    ]
 
 
 def figures(manifest: Manifest) -> list[Figure]:

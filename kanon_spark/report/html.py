@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kanon_spark.report import facts
+from kanon_spark.report import facts, risk_facts
 from kanon_spark.report.charts import bar_chart
 from kanon_spark.report.facts import Manifest
 
@@ -85,6 +85,23 @@ def _figures(manifest: Manifest) -> Section | None:
     return {"figures": found} if found else None
 
 
+def _models(manifest: Manifest) -> Section | None:
+    found = [model.figure for model in facts.models(manifest)]
+    return {"models": found} if found else None
+
+
+def _risk(manifest: Manifest) -> Section | None:
+    lines = risk_facts.risk_lines(manifest)
+    if not lines:
+        return None
+    return {
+        "lines": lines,
+        "attack": risk_facts.attack_lines(manifest),
+        "title_of_attack": risk_facts.attack_title(manifest),
+        "notes": risk_facts.risk_notes(manifest),
+    }
+
+
 def _loss(manifest: Manifest) -> Section | None:
     found = facts.losses(manifest)
     if not found:
@@ -139,8 +156,10 @@ def _run(manifest: Manifest) -> Section | None:
 _SECTIONS: dict[str, tuple[str, Callable[[Manifest], Section | None]]] = {
     "before_after": ("Rows before and after", _before_after),
     "figures": ("The numbers, and what they mean", _figures),
+    "models": ("What was asked of the sensitive columns", _models),
     "loss": ("Where detail was lost", _loss),
     "classes": ("How large the classes are", _classes),
+    "risk": ("How easily someone is found", _risk),
     "checks": ("What was verified on the written table", _checks),
     "limits": ("What this does not promise", _limits),
     "run": ("The run", _run),

@@ -5,6 +5,19 @@ from typing import Any
 import pytest
 
 
+def risk_side(unique: float, highest: float, average: float) -> dict[str, Any]:
+    """One side of what class sizes tell."""
+    above = [{"threshold": 0.05, "share": 0.9}, {"threshold": 0.2, "share": unique}]
+    risk = {"highest": highest, "average": average, "above": above}
+    return {"counted": "rows", "prosecutor": risk, "journalist": risk, "marketer": average, "uniqueness": unique}
+
+
+def attack_side(expected: float, worst: float, fewest: float, right: float) -> dict[str, Any]:
+    """One side of an attack."""
+    guess = {"column": "diagnosis", "right": right, "confidence": 0.5, "base": 0.31}
+    return {"expected": expected, "worst": worst, "fewest": fewest, "unmatched": 0, "guesses": [guess]}
+
+
 @pytest.fixture
 def manifest() -> dict[str, Any]:
     """A whole manifest, as a run writes it, with values that no report may trust."""
@@ -31,7 +44,39 @@ def manifest() -> dict[str, Any]:
         "blocks": 1,
         "classes": 3000,
         "class_sizes": {"smallest": 10, "largest": 61, "histogram": {"k..2k-1": 2700, "2k..4k-1": 290, "4k..8k-1": 10}},
-        "privacy": {"unit": "patient_id", "k": {"asked": 10, "achieved": 10}},
+        "privacy": {
+            "unit": "patient_id",
+            "k": {"asked": 10, "achieved": 10},
+            "l_diversity(diagnosis)": {
+                "model": "l_diversity",
+                "column": "diagnosis",
+                "asked": {"l": 3, "kind": "entropy"},
+                "words": "values of an entropy of at least ln 3",
+                "achieved": 3.1415926,
+                "passed": True,
+            },
+            "k_map": {
+                "model": "k_map",
+                "column": None,
+                "asked": 20,
+                "words": "a tuple that fits at least 20 persons of the population",
+                "achieved": 23.0,
+                "passed": True,
+            },
+        },
+        "risk": {
+            "mode": "full",
+            "before": {"sizes": risk_side(0.42, 1.0, 0.7)},
+            "after": {"sizes": risk_side(0.0, 0.1, 0.06)},
+            "attack": {
+                "columns": ["age", "sex"],
+                "targets": 1000,
+                "limit": 0.1,
+                "before": attack_side(0.61, 1.0, 1.0, 0.93),
+                "after": attack_side(0.055, 0.0909, 11.0, 0.47),
+            },
+            "notes": ["no population table was given"],
+        },
         "metrics": {
             "gcp": 0.1871,
             "gcp_bound": 0.1702,

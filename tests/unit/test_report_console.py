@@ -21,6 +21,8 @@ def test_all_that_a_person_wants_to_read_is_there(manifest: dict[str, Any]) -> N
     wanted = [
         "shared by at least 10 persons",
         "10 was asked for",
+        "l-diversity of diagnosis",
+        "values of an entropy of at least ln 3",
         "49,990",
         "42,654",
         "10407",

@@ -1,8 +1,10 @@
 """What the reports read out of a manifest."""
 
+from typing import Any
+
 import pytest
 
-from kanon_spark.report import facts
+from kanon_spark.report import facts, risk_facts
 
 
 def test_verdict_counts_persons_where_a_unit_is_named() -> None:
@@ -37,6 +39,40 @@ def test_every_figure_has_a_sentence(manifest: dict[str, object]) -> None:
     found = facts.figures(manifest)
     assert len(found) == 10
     assert all(figure.sentence.endswith(".") and figure.value for figure in found)
+
+
+def test_every_model_says_what_was_asked_and_what_the_worst_class_has(manifest: dict[str, Any]) -> None:
+    diversity, population = facts.models(manifest)
+    assert diversity.figure == facts.Figure(
+        "l-diversity of diagnosis",
+        "3.142",
+        "Asked: values of an entropy of at least ln 3; every class has it, the worst as much as this.",
+    )
+    assert (population.figure.name, population.figure.value) == ("k-map", "23")
+    manifest["privacy"]["k_map"]["passed"] = False
+    assert not facts.verdict(manifest).good
+    assert facts.models({"privacy": {"k": {"asked": 3}, "odd": {"model": ["x"]}, "unit": "id"}}) == []
+
+
+def test_risks_stand_side_by_side(manifest: dict[str, Any]) -> None:
+    lines = {line.name: (line.before, line.after) for line in risk_facts.risk_lines(manifest)}
+    assert lines["unique"] == ("42.0%", "0%")
+    assert lines["prosecutor, highest"] == ("100.0%", "10.0%")
+    assert lines["prosecutor, above 0.2"] == ("42.0%", "0%")
+    attack = {line.name: (line.before, line.after) for line in risk_facts.attack_lines(manifest)}
+    assert attack["expected success"] == ("61.0%", "5.50%")
+    assert attack["its candidates"] == ("1", "11")
+    assert attack["diagnosis: guessed right"] == ("93.0%", "47.0%")
+    assert attack["diagnosis: base rate"] == ("31.0%", "31.0%")
+
+
+@pytest.mark.parametrize(
+    "broken", [None, "text", {}, {"before": None}, {"before": {"sizes": {}}, "after": None, "attack": {"before": {}}}]
+)
+def test_risks_of_an_incomplete_manifest(broken: object) -> None:
+    lines = [*risk_facts.risk_lines({"risk": broken}), *risk_facts.attack_lines({"risk": broken})]
+    assert all((line.before, line.after) == ("-", "-") for line in lines)
+    assert risk_facts.risk_notes({"risk": broken}) == []
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,30 @@ class Outline(HTMLParser):
 def test_the_page_is_well_formed_and_opens_with_the_verdict(manifest: dict[str, Any]) -> None:
     outline = Outline(render_html(manifest))
     assert outline.text["h1"][0].startswith("Verified and published")
-    assert outline.text["h1"][0].endswith("shared by at least 10 persons.")
-    assert len(outline.text["h2"]) == 7
+    assert outline.text["h1"][0].endswith(
+        "shared by at least 10 persons, and every class satisfies what else was asked."
+    )
+    assert len(outline.text["h2"]) == 9
+
+
+def test_models_and_risks_have_sections_of_their_own(manifest: dict[str, Any]) -> None:
+    page = render_html(manifest)
+    for text in (
+        "What was asked of the sensitive columns",
+        "l-diversity of diagnosis",
+        "3.142",
+        "k-map",
+        "How easily someone is found",
+        "1,000 rows of the source were looked for by age, sex.",
+        "k allows 10.0% on the release",
+        "Asked: every class has values of an entropy of at least ln 3.",
+        "no population table was given",
+    ):
+        assert text in page, text
+    manifest["risk"]["attack"] = None
+    assert "No attack was carried out" in render_html(manifest)
+    del manifest["risk"]
+    assert "How easily someone is found" not in render_html(manifest)
 
 
 def test_the_page_needs_no_network_and_runs_no_script(manifest: dict[str, Any]) -> None:
