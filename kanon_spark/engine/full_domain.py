@@ -1,9 +1,10 @@
 """Full-domain methods on tables that do not fit one process: levels by Spark counts, classes by joins on group keys.
 
 The method chooses as it would in one process (`engine/level_counts.py`). Its level vectors are then carried out in
-turn: signatures get the packed nodes of their group, groups are summed, and those of at least k persons leave with
-their signatures. What is left looks for the class that it costs least, in passes of a bounded number of signatures,
-each a map over the classes. Last, bins of whole classes become entries.
+turn: signatures get the packed nodes of their group, groups are summed, and good ones (k persons, who satisfy what is
+asked beyond) leave with their signatures. What is left looks for the class that it costs least, in passes of a bounded
+number of signatures, each a map over the classes; where more than k is asked, classes decide whom they take, and who
+was refused looks again. Last, bins of whole classes become entries.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,16 +16,20 @@ import numpy as np
 import pandas as pd
 
 from kanon_spark.engine import level_counts
+from kanon_spark.engine.admission import admit
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
+from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.level_counts import counts_over
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.solving import BLOCK_SIZE, Solved
 from kanon_spark.engine.stages import RunContext
+from kanon_spark.kernels.admission import ROUNDS
 from kanon_spark.kernels.carry_out import FlatTrees, own_values, release_groups, widen
 from kanon_spark.kernels.ladders import Ladders, all_open
 from kanon_spark.kernels.level_counts import LevelVector
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.methods.base import FullDomainMethod, Solution
+from kanon_spark.signatures.histograms import HISTOGRAM
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,7 +98,7 @@ class _Released:
         self.widened: DataFrame | None = None
 
     def carry_out(self, signatures: "DataFrame", vectors: Sequence[LevelVector]) -> None:
-        """Release groups of at least k persons, vector by vector.
+        """Release good groups, vector by vector.
 
         Where each vector is above the one before, groups of the first tell all that follows: once they fit the driver,
         the vectors that are left are carried out there, on the groups, and told to their signatures in one job.
@@ -103,19 +108,37 @@ class _Released:
         self.left = signatures.select(*self.names)
         for number, levels in enumerate(vectors):
             grouped = self.left.mapInPandas(self._grouping(levels), self._ddl(self.left, self.group))
-            sums = grouped.groupBy(*self.group).agg(F.sum("persons").alias("held"), F.count(F.lit(1)).alias("size"))
+            sums = self._sums(grouped)
             rest = vectors[number:]
             if len(rest) > 1 and _ascending(rest):
                 sums = self._put(sums, f"groups_{number}")
-                if sums.count() <= level_counts.HELD_GROUPS:
+                if self._fit(sums):
                     # At most HELD_GROUPS rows.
                     self._release_rest(grouped, sums.toPandas(), number, rest)
                     return
-            full = (F.col("held") >= self.solver.k) & (F.col(self.group[0]) != _NONE)
-            told = grouped.join(sums, self.group).withColumn("released", full).drop("held")
+            judged = with_goodness(sums, k=self.solver.k, demands=self.solver.demands)
+            full = F.col("good") & (F.col(self.group[0]) != _NONE)
+            told = grouped.join(judged.withColumn("released", full).drop("good", "persons"), self.group)
             written = self._put(told, f"released_{number}", by="released")
             self.parts.append(written.where("released").drop("released").withColumn("vector", F.lit(number)))
             self.left = written.where("not released").select(*self.names)
+
+    def _sums(self, grouped: "DataFrame") -> "DataFrame":
+        """Persons and signatures of each group, and its histogram where more than k is asked."""
+        from pyspark.sql import functions as F
+
+        if self.solver.demands is not None:
+            return merged_histograms(grouped, self.group)
+        return grouped.groupBy(*self.group).agg(F.sum("persons").alias("persons"), F.count(F.lit(1)).alias("size"))
+
+    def _fit(self, sums: "DataFrame") -> bool:
+        """Whether the driver can hold these groups."""
+        from pyspark.sql import functions as F
+
+        longs = F.lit(0) if self.solver.demands is None else F.coalesce(F.sum(F.size(HISTOGRAM)), F.lit(0))
+        # One row.
+        groups, held = sums.agg(F.count(F.lit(1)), longs).collect()[0]
+        return bool(groups <= level_counts.HELD_GROUPS and held <= level_counts.HELD_LONGS)
 
     def _release_rest(
         self, grouped: "DataFrame", sums: pd.DataFrame, number: int, vectors: Sequence[LevelVector]
@@ -126,8 +149,9 @@ class _Released:
         layout, group = self.solver.codebook.node_layout, self.group
         sums = sums[sums[group[0]] != _NONE].sort_values(group).reset_index(drop=True)
         codes = self.ladders.leaves(layout.unpack(sums[group].to_numpy(np.int64)), vectors[0])
-        sizes, persons = sums["size"].to_numpy(np.int64), sums["held"].to_numpy(np.int64)
-        found = release_groups(self.ladders, Problem(self.solver.forest, codes, sizes, persons, self.solver.k), vectors)
+        sizes, persons = sums["size"].to_numpy(np.int64), sums["persons"].to_numpy(np.int64)
+        problem = Problem(self.solver.forest, codes, sizes, persons, self.solver.k, guard=self.solver.guard(sums))
+        found = release_groups(self.ladders, problem, vectors)
         taken = found.class_of >= 0
         class_of = found.class_of[taken]
         first = [f"first_{name}" for name in group]
@@ -150,6 +174,8 @@ class _Released:
         """Let each signature that is left join the class where the loss rises least.
 
         Classes are looked at as they were released, whoever else joins them, so passes do not depend on each other.
+        Where more than k is asked a class takes only those with whom it stays good; who is refused looks again, among
+        the classes that have not refused anybody (`kernels/admission.py`).
         """
         from pyspark.sql import functions as F
 
@@ -159,23 +185,55 @@ class _Released:
         class_of = ["vector", *self.group]
         classes = _union(self.parts).groupBy(*class_of).agg(F.sum("rows").alias("rows"))
         classes = self._put(classes, "released_classes")
+        alone: list[DataFrame] = []  # those whom no class may take
+        joined: list[DataFrame] = []
+        for turn in range(ROUNDS):
+            self.ctx.note(f"{left} signatures look for a class")
+            chosen = self._choose_classes(classes, left, turn)
+            alone.append(chosen.where(F.col("vector").isNull()).select(*self.names))
+            asking = chosen.where(F.col("vector").isNotNull())
+            if self.solver.demands is None:
+                joined.append(asking.drop("rise"))
+                break
+            taken = admit(
+                self.solver, _union([self._members(part) for part in [*self.parts, *joined]]), asking, class_of
+            )
+            told = self._put(asking.join(taken, "h"), f"asked_{turn}", by="taken")
+            joined.append(told.where("taken").drop("taken", "rise"))
+            refused = told.where("not taken")
+            left = refused.count()
+            self.left = refused.select(*self.names)
+            if not left:
+                break
+            classes = classes.join(refused.select(*class_of).distinct(), class_of, "left_anti")
+            classes = self._put(classes, f"taking_{turn}")
+        else:
+            alone.append(self.left)
+        self.parts += joined
+        self.widened = self._widened(_union(joined))
+        self.left = _union(alone)
+
+    def _members(self, part: "DataFrame") -> "DataFrame":
+        return part.select("vector", *self.group, "persons", HISTOGRAM)
+
+    def _choose_classes(self, classes: "DataFrame", left: int, turn: int) -> "DataFrame":
+        """Those that are left with the class that takes each at the least `rise`; null where none may."""
+        from pyspark.sql import functions as F
+
+        class_of = ["vector", *self.group]
         passes = -(-left // JOIN_LIMIT)
-        self.ctx.note(f"{left} signatures join a class")
         offers = []
-        for turn in range(passes):
-            mine = self.left.where(F.pmod("h", F.lit(passes)) == turn)
+        for number in range(passes):
+            mine = self.left.where(F.pmod("h", F.lit(passes)) == number)
             # About JOIN_LIMIT rows: hashes spread evenly.
             asking = self.solver.in_order(mine.select(*self.solver.codebook.layout.names(), "h", "rows").toPandas())
             fields = ", ".join(f"{name} bigint" for name in self.group)
             made = classes.mapInPandas(self._offering(asking), f"h bigint, rise double, vector int, {fields}")
             best = made.groupBy("h").agg(F.min(F.struct("rise", *class_of)).alias("best"))
-            offers.append(self._put(best.select("h", *[f"best.{name}" for name in class_of]), f"joined_{turn}"))
-        chosen = self.left.join(_union(offers), "h", "left")
-        chosen = self._put(chosen.withColumn("size", F.lit(1).cast("bigint")), "joined")
-        joined = chosen.where(F.col("vector").isNotNull())
-        self.widened = self._widened(joined)
-        self.parts.append(joined)
-        self.left = chosen.where(F.col("vector").isNull()).select(*self.names)
+            told = best.select("h", *[f"best.{name}" for name in ["rise", *class_of]])
+            offers.append(self._put(told, f"offers_{turn}_{number}"))
+        chosen = self.left.join(_union(offers), "h", "left").withColumn("size", F.lit(1).cast("bigint"))
+        return self._put(chosen, f"joined_{turn}")
 
     def entries(self, *, bins: int) -> "DataFrame":
         """The recoding's entries."""

@@ -1,13 +1,14 @@
 """Counts of groups under level vectors, on Spark.
 
 One job counts a whole batch of vectors: each worker sends the signatures it holds to their places under every vector,
-adds up what falls together, and Spark adds up the rest; only sums per vector reach the driver. Groups at high levels
+adds up what falls together, and Spark adds up the rest; only sums per vector reach the driver. Where more than k is
+asked, histograms are added up on the same way and the groups judged by workers, in the same job. Groups at high levels
 are few. As soon as what was rolled up fits the driver it is fetched, and counted there from then on: the same
 questions, the same answers (`kernels/level_counts.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from kanon_spark.engine.guarding import as_column, with_goodness
 from kanon_spark.engine.pieces import Solver
+from kanon_spark.kernels.guard import NOTHING, Guard
+from kanon_spark.kernels.guarded_groups import guard_of_groups
 from kanon_spark.kernels.ladders import Ladders, all_open
 from kanon_spark.kernels.level_counts import ArrayCounts, LevelVector, Roll, Scope, Tally, number_groups
+from kanon_spark.privacy.demands import Demands
+from kanon_spark.signatures.histograms import HISTOGRAM, read_histograms
 from kanon_spark.signatures.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HELD_GROUPS = 1_000_000  # rows of a table that the driver holds: some 60 MB
+HELD_LONGS = 16_000_000  # of their histograms: as much again
 VECTORS = 64  # that one job counts: each batch of signatures is sent there once per vector
 ROLLS = 16  # tables that one job rolls up
 
@@ -62,11 +69,13 @@ class SparkCounts:
 
     Attributes:
         scope: What is counted.
-        table: `rows`, `persons` and the columns that `place` reads, one row per signature or group.
+        table: `rows`, `persons`, the histogram where more than k is asked, and the columns that `place` reads, one row
+            per signature or group.
         columns: The columns that `place` reads.
         place: Places at the scope's floor, rows by QIs.
         persons: Persons that are counted.
         shelf: Where tables go that were rolled up.
+        demands: What groups must satisfy beyond k.
     """
 
     scope: Scope
@@ -75,6 +84,7 @@ class SparkCounts:
     place: Place
     persons: int
     shelf: Shelf
+    demands: Demands | None = None
 
     def tally(self, vectors: Sequence[LevelVector]) -> list[Tally]:
         """What each vector would release; one job for up to `VECTORS` of them."""
@@ -82,15 +92,16 @@ class SparkCounts:
 
         out: list[Tally] = []
         everything = tuple(range(len(self.scope.qis)))
-        full = F.col("persons") >= self.scope.k
+        good = F.col("good")
         for begin in range(0, len(vectors), VECTORS):
             some = vectors[begin : begin + VECTORS]
             groups, _ = self._groups([(everything, levels) for levels in some])
+            groups = with_goodness(groups, k=self.scope.k, demands=self.demands)
             sums = groups.groupBy("number").agg(
-                F.coalesce(F.sum(F.when(full, F.col("rows"))), F.lit(0)).alias("rows"),
-                F.coalesce(F.sum(F.when(full, F.col("persons"))), F.lit(0)).alias("persons"),
+                F.coalesce(F.sum(F.when(good, F.col("rows"))), F.lit(0)).alias("rows"),
+                F.coalesce(F.sum(F.when(good, F.col("persons"))), F.lit(0)).alias("persons"),
                 F.count(F.lit(1)).alias("groups"),
-                F.coalesce(F.sum(F.when(full, F.col("rows") * F.col("cost"))), F.lit(0)).alias("loss"),
+                F.coalesce(F.sum(F.when(good, F.col("rows") * F.col("cost"))), F.lit(0)).alias("loss"),
             )
             # At most VECTORS rows.
             found = {
@@ -112,39 +123,48 @@ class SparkCounts:
             yield from self._kept(self.shelf.put(groups, by="number"), requests)
 
     def without(self, levels: LevelVector) -> "ArrayCounts | SparkCounts":
-        """Counts of what is left when groups of at least k persons have left, from these levels upwards."""
-        from pyspark.sql import functions as F
-
+        """Counts of what is left when good groups have left, from these levels upwards."""
         groups, requests = self._groups([(tuple(range(len(levels))), levels)])
-        left = self.shelf.put(groups.where(F.col("persons") < self.scope.k), by="number")
+        judged = with_goodness(groups, k=self.scope.k, demands=self.demands, kept=True)
+        left = self.shelf.put(judged.where("not good").drop("good"), by="number")
         return next(self._kept(left, requests))
+
+    def by_k_alone(self) -> "SparkCounts":
+        """The same counts where any group of at least k persons is good."""
+        return replace(self, demands=None)
 
     def _kept(self, groups: "DataFrame", requests: Sequence[_Request]) -> "Iterator[ArrayCounts | SparkCounts]":
         """Counts over tables that were written: on the driver where they fit."""
         from pyspark.sql import functions as F
 
-        # At most ROLLS rows.
-        sums = (
-            groups.groupBy("number").agg(F.count(F.lit(1)).alias("groups"), F.sum("persons").alias("persons")).collect()
+        guarded = [HISTOGRAM] if self.demands is not None else []
+        longs = F.sum(F.size(HISTOGRAM)) if guarded else F.lit(0)
+        sums = groups.groupBy("number").agg(
+            F.count(F.lit(1)).alias("groups"), F.sum("persons").alias("persons"), longs.alias("longs")
         )
-        sizes = {row["number"]: (row["groups"], row["persons"]) for row in sums}
+        # At most ROLLS rows.
+        sizes = {row["number"]: (row["groups"], row["persons"], row["longs"]) for row in sums.collect()}
         for request in requests:
             scope = self.scope.rolled(request.qis, request.levels)
-            layout, (size, persons) = request.layout, sizes.get(request.number, (0, 0))
+            layout, (size, persons, held) = request.layout, sizes.get(request.number, (0, 0, 0))
             words = layout.names("place")
-            table = groups.where(F.col("number") == request.number).select(*words, "rows", "persons")
+            table = groups.where(F.col("number") == request.number).select(*words, "rows", "persons", *guarded)
             place = _Unpack(layout, tuple(words))
-            if size <= HELD_GROUPS:
+            if size <= HELD_GROUPS and held <= HELD_LONGS:
                 # At most HELD_GROUPS rows.
-                yield _held(table.toPandas(), scope, place)
+                yield _held(table.toPandas(), scope, place, self.demands)
             else:
-                yield SparkCounts(scope, table, tuple(words), place, persons, self.shelf)
+                yield SparkCounts(scope, table, tuple(words), place, persons, self.shelf, self.demands)
 
     def _groups(self, wanted: Sequence[Roll]) -> "tuple[DataFrame, list[_Request]]":
-        """Every group of some requests: number of the request, packed places, rows, persons, loss per row."""
+        """Every group of some requests: number of the request, packed places, rows, persons, loss per row.
+
+        Where more than k is asked, also its histogram, in which a key may stand repeatedly: once for each batch.
+        """
         from pyspark.sql import functions as F
 
-        scope, place = self.scope, self.place
+        scope, place, demands = self.scope, self.place, self.demands
+        guarded = [HISTOGRAM] if demands is not None else []
         requests, climbs = [], {}
         for number, (qis, levels) in enumerate(wanted):
             sizes = [scope.ladders.columns[scope.qis[i]].size(level) for i, level in zip(qis, levels, strict=True)]
@@ -159,15 +179,20 @@ class SparkCounts:
             for batch in batches:
                 at = place(batch)
                 rows, persons = batch["rows"].to_numpy(np.int64), batch["persons"].to_numpy(np.int64)
+                guard = _guard(batch, demands)
                 for request in requests:
-                    yield _count_here(request, climbs, at, rows, persons, words)
+                    yield _count_here(request, climbs, at, rows, persons, words, guard)
 
         fields = ", ".join(f"{name} bigint" for name in [*words, "rows", "persons", "cost"])
-        counted = self.table.select(*self.columns, "rows", "persons").mapInPandas(
+        fields += "".join(f", {name} array<bigint>" for name in guarded)
+        counted = self.table.select(*self.columns, "rows", "persons", *guarded).mapInPandas(
             count_batches, f"number int, {fields}"
         )
         groups = counted.groupBy("number", *words).agg(
-            F.sum("rows").alias("rows"), F.sum("persons").alias("persons"), F.max("cost").alias("cost")
+            F.sum("rows").alias("rows"),
+            F.sum("persons").alias("persons"),
+            F.max("cost").alias("cost"),
+            *[F.flatten(F.collect_list(name)).alias(name) for name in guarded],
         )
         return groups, requests
 
@@ -185,7 +210,8 @@ def counts_over(
     from pyspark.sql import functions as F
 
     names = solver.codebook.layout.names()
-    table = signatures.select(*names, "rows", "persons")
+    guarded = [HISTOGRAM] if solver.demands is not None else []
+    table = signatures.select(*names, "rows", "persons", *guarded)
     open_ = [column.open for column in ladders.columns]
     if not all(column.all() for column in open_):
 
@@ -195,12 +221,16 @@ def counts_over(
 
         table = table.mapInPandas(shown, table.schema)
     scope = Scope.whole(ladders, k=solver.k, rows=rows)
-    if count <= HELD_GROUPS:
+    held = 0
+    if guarded and count <= HELD_GROUPS:
+        # One row.
+        held = int(table.agg(F.coalesce(F.sum(F.size(HISTOGRAM)), F.lit(0))).collect()[0][0])
+    if count <= HELD_GROUPS and held <= HELD_LONGS:
         # At most HELD_GROUPS rows.
-        return _held(table.toPandas(), scope, solver.codes)
+        return _held(table.toPandas(), scope, solver.codes, solver.demands)
     # One row.
     persons = int(table.agg(F.coalesce(F.sum("persons"), F.lit(0))).collect()[0][0])
-    return SparkCounts(scope, table, tuple(names), solver.codes, persons, Shelf(folder))
+    return SparkCounts(scope, table, tuple(names), solver.codes, persons, Shelf(folder), solver.demands)
 
 
 @dataclass(frozen=True)
@@ -214,9 +244,15 @@ class _Unpack:
         return self.layout.unpack(batch[list(self.words)].to_numpy(np.int64))
 
 
-def _held(frame: pd.DataFrame, scope: Scope, place: Place) -> ArrayCounts:
+def _held(frame: pd.DataFrame, scope: Scope, place: Place, demands: Demands | None) -> ArrayCounts:
     """Counts over a table that was fetched."""
-    return ArrayCounts(scope, place(frame), frame["rows"].to_numpy(np.int64), frame["persons"].to_numpy(np.int64))
+    rows, persons = frame["rows"].to_numpy(np.int64), frame["persons"].to_numpy(np.int64)
+    return ArrayCounts(scope, place(frame), rows, persons, _guard(frame, demands))
+
+
+def _guard(frame: pd.DataFrame, demands: Demands | None) -> Guard:
+    """What groups of a frame's rows must satisfy beyond k."""
+    return NOTHING if demands is None else Guard.of(demands, read_histograms(frame, columns=len(demands.null)))
 
 
 def _count_here(
@@ -226,6 +262,7 @@ def _count_here(
     rows: NDArray[np.int64],
     persons: NDArray[np.int64],
     words: Sequence[str],
+    guard: Guard,
 ) -> pd.DataFrame:
     """The groups of one request among the rows of one batch."""
     steps = [climbs[i, level] for i, level in zip(request.qis, request.levels, strict=True)]
@@ -240,4 +277,6 @@ def _count_here(
     out["rows"] = np.bincount(group_of, rows, len(first)).astype(np.int64)
     out["persons"] = np.bincount(group_of, persons, len(first)).astype(np.int64)
     out["cost"] = sum(cost[places[:, j]] for j, (_, cost) in enumerate(steps))
+    if guard.asks:
+        out[HISTOGRAM] = as_column(guard_of_groups(guard, group_of, len(first)).histograms)
     return out
