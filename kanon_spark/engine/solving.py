@@ -183,7 +183,14 @@ class _Rounds:
 
         solver, turn, block_size = self.solver, self.turn, self.way.block_size
         with self.ctx.stage("stitch"):
-            members, rounds = gather(solver, self.remaining, folder=self.folder, graphs=graphs, tell=self.ctx.note)
+            members, rounds = gather(
+                solver,
+                self.remaining,
+                block_size=block_size,
+                folder=self.folder,
+                graphs=graphs,
+                tell=self.ctx.note,
+            )
             bins = -(-self.left // block_size)
 
             def solve_bin(frame: pd.DataFrame) -> pd.DataFrame:

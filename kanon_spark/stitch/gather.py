@@ -2,7 +2,8 @@
 
 Every component (a signature at first) picks the partner whose union with it adds the least loss, found by the tree of
 boxes that each worker builds over all components; GraphFrames tells which components the picks join. Rounds go on until
-every region holds enough persons to choose among. A region is then a block of its own for the method's kernel.
+every region holds enough persons to choose among. Regions that lie side by side are then packed together up to the size
+of a block: the more a kernel can choose among, the less is lost, and what belongs together stays together.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,7 @@ def gather(
     solver: "Solver",
     open_ones: "DataFrame",
     *,
+    block_size: int,
     folder: Callable[[str], str],
     graphs: Graphs,
     tell: Callable[[str], None],
@@ -39,6 +41,7 @@ def gather(
     Args:
         solver: Knows trees and k.
         open_ones: Entries that no block could close: key words, `h`, `rows`, `persons`.
+        block_size: Signatures up to which neighbouring regions are packed together.
         folder: Gives a path under the work folder for a name.
         graphs: Calls GraphFrames.
         tell: Told how it goes on.
@@ -49,12 +52,12 @@ def gather(
     wanted = REGION * solver.k
     members = open_ones.withColumn("region", F.col("h"))
     rounds = 0
-    while rounds < MOST_ROUNDS:
+    while True:
         # Bounded by what blocks leave open; a component is some forty bytes.
         regions = _regions(solver, members)
         small = np.flatnonzero(regions.persons < wanted).astype(np.int32)
         tell(f"{len(regions.names)} regions, {len(small)} of them small")
-        if not len(small) or len(regions.names) == 1:
+        if not len(small) or len(regions.names) == 1 or rounds == MOST_ROUNDS:
             break
         picks = _picks(solver, regions, small, open_ones)
         picks = _written(picks, folder(f"gather_picks_{rounds}"))
@@ -66,17 +69,34 @@ def gather(
         moved = members.join(names, "region").select(*open_ones.columns, F.col("now").alias("region"))
         members = _written(moved, folder(f"gather_members_{rounds}"))
         rounds += 1
-    return members, rounds
+    packs = pd.DataFrame({"region": regions.names, "now": _packs(solver, regions, block_size)})
+    packed = F.broadcast(spark.createDataFrame(packs, "region long, now long"))
+    return members.join(packed, "region").select(*open_ones.columns, F.col("now").alias("region")), rounds
 
 
 class _Regions:
-    """Box, rows and persons of every region, in the order of their names."""
+    """Box, rows, persons and signatures of every region, in the order of their names."""
 
     def __init__(self, names: NDArray[np.int64], nodes: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
         self.names = names
         self.nodes = nodes
-        self.rows = np.ascontiguousarray(counts[:, 0])
-        self.persons = np.ascontiguousarray(counts[:, 1])
+        self.rows, self.persons, self.signatures = (np.ascontiguousarray(counts[:, i]) for i in range(3))
+
+
+def _packs(solver: "Solver", regions: _Regions, block_size: int) -> NDArray[np.int64]:
+    """The name under which each region is solved: neighbours, in the order of their boxes, up to the block size."""
+    forest = solver.forest
+    by_leaves = np.argsort(forest.leaves, kind="stable")  # few and dear branches first: near in order is near in loss
+    order = np.lexsort([forest.lo[regions.nodes[:, j]] for j in by_leaves[::-1]])
+    packs = np.empty(len(order), np.int64)
+    held, name = block_size, np.int64(-1)
+    for region in order:
+        size = regions.signatures[region]
+        if held + size > block_size:
+            held, name = 0, regions.names[region]
+        packs[region] = name
+        held += size
+    return packs
 
 
 def _regions(solver: "Solver", members: "DataFrame") -> _Regions:
@@ -98,7 +118,7 @@ def _regions(solver: "Solver", members: "DataFrame") -> _Regions:
     coded = members.select("region", "rows", "persons", *words).mapInPandas(
         with_codes, f"region long, rows long, persons long, {codes}"
     )
-    measures = [F.sum(name).alias(name) for name in ("rows", "persons")]
+    measures = [F.sum(name).alias(name) for name in ("rows", "persons")] + [F.count(F.lit(1)).alias("size")]
     measures += [F.min(f"c{j}").alias(f"least{j}") for j in range(width)]
     measures += [F.max(f"c{j}").alias(f"most{j}") for j in range(width)]
     # One short row per component that blocks left open.
@@ -107,7 +127,7 @@ def _regions(solver: "Solver", members: "DataFrame") -> _Regions:
     most = found[[f"most{j}" for j in range(width)]].to_numpy(np.int32)
     forest = solver.forest
     nodes = _covering(least, most, forest.start, forest.parent, forest.hi)
-    return _Regions(found["region"].to_numpy(np.int64), nodes, found[["rows", "persons"]].to_numpy(np.int64))
+    return _Regions(found["region"].to_numpy(np.int64), nodes, found[["rows", "persons", "size"]].to_numpy(np.int64))
 
 
 def _picks(solver: "Solver", regions: _Regions, small: NDArray[np.int32], like: "DataFrame") -> "DataFrame":
