@@ -12,7 +12,7 @@ from kanon_spark.kernels.guarded_groups import good_groups
 from kanon_spark.kernels.value_sums import ValueSums
 from kanon_spark.privacy.demands import Demands
 from kanon_spark.privacy.histograms import Histograms
-from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM, read_histograms
+from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM, pairs_of, read_histograms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,18 +36,6 @@ def as_slots(keys: Longs, demands: Demands) -> Longs:
     """Keys of histograms as the slots of demands."""
     slots: Longs = demands.base[keys >> CODE_BITS] + (keys & ((1 << CODE_BITS) - 1))
     return slots
-
-
-def pairs_of(histogram: "Column") -> "Column":
-    """A histogram as an array of structs of key and number, to inline."""
-    from pyspark.sql import functions as F
-
-    keys = F.filter(histogram, lambda _, place: place % 2 == 0)
-    numbers = F.filter(histogram, lambda _, place: place % 2 == 1)
-    return F.transform(
-        F.arrays_zip(keys.alias("key"), numbers.alias("number")),
-        lambda pair: F.struct(pair["key"].alias("key"), pair["number"].alias("number")),
-    )
 
 
 def merged_histograms(frame: "DataFrame", by: Sequence[str]) -> "DataFrame":

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.blocks.cuts import CellRequest, Cells, Cuts, count_cells, cut_blocks
+from kanon_spark.engine.good_classes import keep_good, keep_good_after_suppression
 from kanon_spark.kernels.bounds import project, simple_bound
 from kanon_spark.kernels.dual import dual_bound
 from kanon_spark.kernels.guard import NOTHING, Guard
@@ -20,12 +21,13 @@ from kanon_spark.kernels.measure import Measure, Measured
 from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.kernels.regions import Path
 from kanon_spark.kernels.spanning import Edges
-from kanon_spark.methods.base import LocalMethod, Piece, Solution, Trace
+from kanon_spark.methods.base import LocalMethod, Piece, Solution, TopDownMethod, Trace
 from kanon_spark.privacy.demands import Demands
 from kanon_spark.recoding.publish import publish
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.histograms import HISTOGRAM, read_histograms
 from kanon_spark.signatures.labels import label_name
+from kanon_spark.signatures.sensitive import Judged
 
 COUNTS = ["h", "rows", "persons", "g_hi", "g_lo"]
 _CLASS_BITS = 32  # a class id is round, block and class within the block, so that no two tasks need to agree on numbers
@@ -44,6 +46,8 @@ class Solver:
     seed: int
     labels: int = 0  # how many class labels the signatures count, where the method guards them
     demands: Demands | None = None  # what classes must satisfy beyond k; the signatures then carry histograms
+    judged: Judged | None = None  # the same with the distributions that it is held against
+    suppressible: int = 0  # rows of the table that may be suppressed
 
     @property
     def counts(self) -> list[str]:
@@ -131,16 +135,18 @@ class Solver:
         block: int = 0,
         tree: Edges | None = None,
         path: Path = (),
+        last: bool = False,
     ) -> pd.DataFrame:
         """Recoding entries of one piece; `open` marks the signatures that no class below the stop has taken.
 
-        A `tree`, where given, numbers the signatures in the order of their codes.
+        A `tree`, where given, numbers the signatures in the order of their codes. The `last` piece knows that what it
+        leaves open will be suppressed.
         """
-        return self._entries_and_solution(frame, stop=stop, turn=turn, block=block, tree=tree, path=path)[0]
+        return self._entries_and_solution(frame, stop=stop, turn=turn, block=block, tree=tree, path=path, last=last)[0]
 
     def solve_whole(self, frame: pd.DataFrame, *, tree: Edges | None = None) -> tuple[pd.DataFrame, Trace]:
         """Recoding entries of a whole table, and what the method tells of its way."""
-        entries, solution = self._entries_and_solution(frame, tree=tree)
+        entries, solution = self._entries_and_solution(frame, tree=tree, last=True)
         return entries, solution.trace
 
     def _entries_and_solution(
@@ -152,14 +158,22 @@ class Solver:
         block: int = 0,
         tree: Edges | None = None,
         path: Path = (),
+        last: bool = False,
     ) -> tuple[pd.DataFrame, Solution]:
         frame = self.in_order(frame)
         problem = self.problem(frame)
         trees = tuple(column.tree for column in self.codebook.columns)
         seed = self.seed + block
         names = tuple(column.name for column in self.codebook.columns)
-        piece = Piece(problem, stop, self.whole_size, self.suppressed, seed, self.levels, tree, path, trees, names)
-        solution = self.method.solve(piece)
+        room = self.suppressible if last else int(problem.rows.sum())  # what is not the last may leave anything open
+        piece = Piece(
+            problem, stop, self.whole_size, self.suppressed, seed, self.levels, tree, path, trees, names, room
+        )
+        to_the_end = np.isinf(stop) and (last or not isinstance(self.method, TopDownMethod))
+        mends = bool(to_the_end) and self.method.leftover == "join"
+        solution = keep_good(piece, self.method.solve(piece), mends=mends)
+        if last and self.judged is not None:
+            solution = keep_good_after_suppression(piece, solution, self.judged)
         return self.entries(frame, problem, solution, turn=turn, block=block), solution
 
     def bound(
@@ -231,6 +245,13 @@ class Solver:
         bound = frame["bound"].to_numpy(np.float64)
         refined = self.method.refine(piece, class_of, bound)
         return self.entries(frame, problem, Solution(refined, bound), turn=turn, block=block)
+
+    def unite(self, frame: pd.DataFrame, *, turn: int, block: int) -> pd.DataFrame:
+        """Entries of classes that are given by the column `united`, whatever they were before."""
+        frame = self.in_order(frame)
+        _, class_of = np.unique(frame["united"].to_numpy(), return_inverse=True)
+        united = Solution(class_of.astype(np.int32), frame["bound"].to_numpy(np.float64))
+        return self.entries(frame, self.problem(frame), united, turn=turn, block=block)
 
     def in_order(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Signatures in the order of their codes: the result must not depend on how they arrived."""

@@ -5,10 +5,24 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kanon_spark.config.checking import exit_code_of
-from kanon_spark.errors import DataError, InternalError, KanonError, RequestError, SourceChangedError
+from kanon_spark.config.models import Config
+from kanon_spark.engine.guarding import merged_histograms, with_goodness
+from kanon_spark.errors import (
+    DataError,
+    InternalError,
+    KanonError,
+    RequestError,
+    SourceChangedError,
+    SuppressionError,
+    TooFewPersonsError,
+)
+from kanon_spark.methods.full_domain import most_suppressed
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from kanon_spark.config.preflight import Finding
+    from kanon_spark.signatures.sensitive import Sensitive
 
 
 def refuse_errors(findings: "Iterable[Finding]") -> None:
@@ -38,3 +52,54 @@ def as_known(error: Exception, *, run_id: str) -> KanonError:
             fix="run again when it is at rest, or set source.snapshot: copy",
         )
     return InternalError(f"something unexpected happened ({type(error).__name__})")
+
+
+def refuse_too_few(config: Config, persons: int) -> None:
+    """Stop where the table has fewer than k persons."""
+    k, unit = config.privacy.k, config.privacy.unit
+    if persons < k:
+        what = "persons" if unit else "rows"
+        raise TooFewPersonsError(
+            f"the table has {persons} {what}, fewer than k = {k}",
+            where="privacy.k",
+            fix=f"lower k to {persons} or less, or anonymize a larger table",
+        )
+
+
+def refuse_suppression(config: Config, entries: "DataFrame", *, rows: int) -> dict[str, int]:
+    """Rows and persons that are suppressed; stop where they are more than the configuration allows."""
+    from pyspark.sql import functions as F
+
+    found = entries.where(F.col("class_id") < 0).agg(
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"), F.coalesce(F.sum("persons"), F.lit(0)).alias("persons")
+    )
+    row = found.first()
+    assert row is not None
+    allowed = config.privacy.max_suppression
+    if row["rows"] > most_suppressed(allowed, rows):
+        raise SuppressionError(
+            f"{row['rows']} of {rows} rows would have to be suppressed, more than the share of "
+            f"{allowed:g} that is allowed; nothing was published",
+            where="privacy.max_suppression",
+            fix="raise max_suppression or max_level, or ask for less (k, models)",
+        )
+    return {"rows": int(row["rows"]), "persons": int(row["persons"])}
+
+
+def may_be_shown(entries: "DataFrame", config: Config, sensitive: "Sensitive | None", *, persons: int) -> bool:
+    """Whether suppressed rows may be published as rows of `*`: as the class that they then are.
+
+    Where classes are held against the distribution of the release they are dropped: they were suppressed because they
+    do not fit it.
+    """
+    from pyspark.sql import functions as F
+
+    if persons < config.privacy.k:
+        return False
+    if sensitive is None:
+        return True
+    if sensitive.relative:
+        return False
+    together = merged_histograms(entries.where(F.col("class_id") < 0).withColumn("all", F.lit(0)), ["all"])
+    judged = with_goodness(together, k=config.privacy.k, demands=sensitive.judged(together).demands)
+    return all(row["good"] for row in judged.select("good").collect())  # one row

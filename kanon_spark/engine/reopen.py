@@ -58,7 +58,7 @@ def reopen_for_the_rest(
     names = [*solver.codebook.layout.names(), *solver.counts, "bound"]
     mine = F.col("class_id").isin(chosen)
     reopened = pd.concat([part.where(mine).select(*names).toPandas() for part in closed])
-    again = solver.solve(pd.concat([left[names], reopened], ignore_index=True), turn=turn)
+    again = solver.solve(pd.concat([left[names], reopened], ignore_index=True), turn=turn, last=True)
     kept = entries[~entries["open"]]
     return pd.concat([kept, again], ignore_index=True), [part.where(~mine) for part in closed]
 

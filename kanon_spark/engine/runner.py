@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
@@ -16,11 +15,12 @@ from kanon_spark.engine.opened import Opened
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.pseudonyms import checked_ids, pseudonym_specs, pseudonym_warnings
-from kanon_spark.engine.refuse import as_known, refuse_errors
+from kanon_spark.engine.refuse import as_known, may_be_shown, refuse_errors, refuse_suppression, refuse_too_few
+from kanon_spark.engine.rejudging import judges_of, rejudge
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.risks import release_risk
 from kanon_spark.engine.session import get_spark
-from kanon_spark.engine.solving import Solved
+from kanon_spark.engine.solving import BLOCK_SIZE, Solved
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.unpublished import UnpublishedRelease
 from kanon_spark.engine.verification import save_recoding_facts, verify_published, verify_staged
@@ -28,12 +28,11 @@ from kanon_spark.errors import (
     InternalError,
     RequestError,
     SourceChangedError,
-    SuppressionError,
-    TooFewPersonsError,
 )
 from kanon_spark.io.files import local_size
 from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.kernels.problem import Forest
+from kanon_spark.methods.full_domain import most_suppressed
 from kanon_spark.methods.registry import method_for
 from kanon_spark.recoding.apply import recode, spread
 from kanon_spark.recoding.columns import published_schema
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from kanon_spark.releases.workdir import WorkDir
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
+    from kanon_spark.signatures.sensitive import Sensitive
     from kanon_spark.verify.facts import Verdict
 
 
@@ -106,6 +106,7 @@ class _Job:
         self.config = loaded.config
         self.started = datetime.now(UTC)
         self.clock = time.perf_counter()
+        self.warnings: list[str] = []
 
     def run(self, table: "DataFrame | None") -> Release:
         with ExitStack() as stack:
@@ -172,41 +173,51 @@ class _Job:
     def _anonymize(self, opened: Opened) -> Release:
         from kanon_spark.signatures.aggregate import aggregate
         from kanon_spark.signatures.encoding import prepare_encoding
+        from kanon_spark.signatures.sensitive import prepare_sensitive
 
         ctx, config, work = self.ctx, self.config, opened.work
-        encoding = prepare_encoding(
-            ctx, opened.source, config, base_dir=self.loaded.base_dir, folder=work.path("domains")
+        base_dir = self.loaded.base_dir
+        encoding = prepare_encoding(ctx, opened.source, config, base_dir=base_dir, folder=work.path("domains"))
+        source, sensitive = prepare_sensitive(
+            ctx, opened.source, config, base_dir=base_dir, folder=work.path("sensitive_domains")
         )
         signatures = aggregate(
             ctx,
-            opened.source,
+            source,
             encoding,
             unit=config.privacy.unit,
             kept=opened.roles.kept,
             path=work.path("signatures"),
+            sensitive=None if sensitive is None else sensitive.encoding,
         )
         encoding = signatures.encoding
-        self._refuse_too_few(signatures)
-        solved = self._solve(opened, signatures, encoding)
+        refuse_too_few(config, signatures.persons)
+        solved = self._solve(opened, signatures, encoding, source, sensitive)
         save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id)
-        suppressed = self._refuse_suppression(solved, signatures)
-        star = config.output.suppressed_rows == "star" and suppressed["persons"] >= config.privacy.k
+        suppressed = refuse_suppression(config, solved.entries, rows=signatures.rows)
+        star = config.output.suppressed_rows == "star" and may_be_shown(
+            solved.entries, config, sensitive, persons=suppressed["persons"]
+        )
         self._write(opened, encoding, solved, signatures, star=star)
         verdict = self._verify(opened, encoding, solved, signatures, star=star)
         return self._publish(opened, encoding, solved, signatures, verdict, suppressed=suppressed, star=star)
 
-    def _refuse_too_few(self, signatures: "Signatures") -> None:
-        k, unit = self.config.privacy.k, self.config.privacy.unit
-        if signatures.persons < k:
-            what = "persons" if unit else "rows"
-            raise TooFewPersonsError(
-                f"the table has {signatures.persons} {what}, fewer than k = {k}",
-                where="privacy.k",
-                fix=f"lower k to {signatures.persons} or less, or anonymize a larger table",
-            )
-
-    def _solve(self, opened: Opened, signatures: "Signatures", encoding: "Encoding") -> Solved:
+    def _solve(
+        self,
+        opened: Opened,
+        signatures: "Signatures",
+        encoding: "Encoding",
+        source: "DataFrame",
+        sensitive: "Sensitive | None",
+    ) -> Solved:
         execution = self.config.execution
+        suppressible = most_suppressed(self.config.privacy.max_suppression, signatures.rows)
+        judged = None
+        if sensitive is not None:
+            with self.ctx.stage("signatures"):
+                judged = sensitive.judged(signatures.table)
+                sensitive.refuse_missing(source, judged)
+                self.warnings += judged.refuse_impossible(suppressible=suppressible, persons=signatures.persons)
         codebook = encoding.codebook
         forest = Forest.of([column.tree for column in codebook.columns], codebook.weights, signatures.present)
         table, labels = signatures.table, 0
@@ -227,8 +238,11 @@ class _Job:
             signatures.count,
             execution.seed,
             labels,
+            None if judged is None else judged.demands,
+            judged,
+            suppressible,
         )
-        return form_classes(
+        solved = form_classes(
             self.ctx,
             solver,
             table,
@@ -236,25 +250,19 @@ class _Job:
             execution=execution,
             folder=opened.work.path,
         )
-
-    def _refuse_suppression(self, solved: Solved, signatures: "Signatures") -> dict[str, int]:
-        from pyspark.sql import functions as F
-
-        found = solved.entries.where(F.col("class_id") < 0).agg(
-            F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"), F.coalesce(F.sum("persons"), F.lit(0)).alias("persons")
-        )
-        row = found.first()
-        assert row is not None
-        allowed = self.config.privacy.max_suppression
-        # As the decimal text says: 0.29 of 100 rows are 29, though 0.29 * 100 is less in binary.
-        if row["rows"] > Decimal(repr(allowed)) * signatures.rows:
-            raise SuppressionError(
-                f"{row['rows']} of {signatures.rows} rows would have to be suppressed, more than the share of "
-                f"{allowed:g} that is allowed; nothing was published",
-                where="privacy.max_suppression",
-                fix="raise max_suppression or max_level, or lower k",
-            )
-        return {"rows": int(row["rows"]), "persons": int(row["persons"])}
+        one_process = solved.stitch["way"] == "one process"
+        judges = judges_of(self.loaded, source, encoding, sensitive, one_process=one_process)
+        if judges:
+            with self.ctx.stage("rejudge"):
+                solved.entries = rejudge(
+                    self.ctx,
+                    solver,
+                    solved.entries,
+                    judges,
+                    block_size=execution.block_size or BLOCK_SIZE,
+                    folder=opened.work.path,
+                )
+        return solved
 
     def _write(
         self, opened: Opened, encoding: "Encoding", solved: Solved, signatures: "Signatures", *, star: bool
@@ -346,6 +354,7 @@ class _Job:
         manifest["warnings"] = [
             *previous_release_warnings(publisher.published(), verdict.content_hash),
             *pseudonym_warnings(config),
+            *self.warnings,
         ]
         if opened.lock is not None:
             opened.lock.assert_held()

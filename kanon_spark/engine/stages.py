@@ -29,6 +29,7 @@ STAGES: dict[str, str] = {
     "stitch": "gather what blocks left open",
     "rest": "form classes of what is left across blocks",
     "refine": "polish classes across blocks",
+    "rejudge": "judge the classes of the whole release",
     "bound": "bound the best possible loss",
     "recode": "write the recoding",
     "write": "write the staged release",

@@ -54,6 +54,13 @@ def mend(problem: Problem, class_of: Ints, *, suppressible: int) -> Ints:
     return into[component]
 
 
+def good_classes(problem: Problem, class_of: Ints) -> Bools:
+    """Which classes have k persons, may be published, and are accepted by the guard."""
+    nodes, _, persons = class_table(problem, class_of)
+    good = good_components(problem.k, problem.guard.merged(class_of, len(persons)), persons)
+    return good & np.isfinite(problem.forest.loss[nodes].sum(axis=1))  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class _Parts:
     """Components: what stands in one class, good or not, or is free; the guard's units."""

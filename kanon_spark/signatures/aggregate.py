@@ -5,6 +5,9 @@ fixed-width tokens (see lookups.py), so that Spark hashes, compares and shuffles
 and only signatures, not rows, are encoded. Two tuples that share a hash are found by a second one; then the next seed
 is tried. That no two signatures share their key words is proved by the verifier, which decodes them and hashes the
 values again.
+
+Where a privacy model asks for the sensitive values of classes, rows are grouped by these as well in the same pass, and
+what each signature holds of them is put together from those groups (`histograms.py` says in which form).
 """
 
 from collections.abc import Sequence
@@ -21,6 +24,7 @@ from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.coverage import Missing, find_missing
 from kanon_spark.signatures.encoding import SEEDS, Encoding
 from kanon_spark.signatures.fingerprint import fingerprint_sums, fingerprint_text
+from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM
 from kanon_spark.signatures.persons import persons_by_hash
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 
 BITMAP_BITS = 32_768  # size of Spark's bitmap aggregate
+SENSITIVE_PREFIX = "s_"
 _TRIES = 4  # two signatures of a billion share a 64-bit hash with a chance of 3%; four seeds in a row: never
 
 
@@ -37,7 +42,8 @@ class Signatures:
     """The aggregated table.
 
     Attributes:
-        table: key words, `h`, `rows`, `persons`, `g_hi`, `g_lo`; one row per signature.
+        table: key words, `h`, `rows`, `persons`, `g_hi`, `g_lo`, and `sensitive` where histograms were wanted; one row
+            per signature.
         count: Signatures.
         rows: Rows of the source.
         persons: Persons of the source (rows, where no unit is named).
@@ -69,8 +75,18 @@ def aggregate(
     unit: str | None,
     kept: Sequence[str],
     path: str,
+    sensitive: Encoding | None = None,
 ) -> Signatures:
     """Group the source by its encoded QIs (stage `signatures`) and write the result to `path` as parquet.
+
+    Args:
+        ctx: The run.
+        source: The table.
+        encoding: How its QIs are encoded.
+        unit: Column of the protected person.
+        kept: Columns that are published as they are.
+        path: Where the signatures are written.
+        sensitive: How the columns are encoded whose values classes are judged by; None if there are none.
 
     Raises:
         EmptyTableError: The source has no rows.
@@ -79,7 +95,7 @@ def aggregate(
     """
     with ctx.stage("signatures"):
         for _ in range(_TRIES):
-            table = _write(ctx.spark, source, encoding, unit=unit, kept=kept, path=path)
+            table = _write(ctx.spark, source, encoding, unit=unit, kept=kept, path=path, sensitive=sensitive)
             totals, present = _totals(table, encoding.codebook)
             count = int(totals["count"])
             if count == 0:
@@ -105,33 +121,79 @@ def aggregate(
 
 
 def _write(
-    spark: "SparkSession", source: "DataFrame", encoding: Encoding, *, unit: str | None, kept: Sequence[str], path: str
+    spark: "SparkSession",
+    source: "DataFrame",
+    encoding: Encoding,
+    *,
+    unit: str | None,
+    kept: Sequence[str],
+    path: str,
+    sensitive: Encoding | None,
 ) -> "DataFrame":
     from pyspark.sql import functions as F
 
-    rows = encoding.rows(source, kept=kept, unit=unit)
+    also = sensitive.row_tokens(source, prefix=SENSITIVE_PREFIX) if sensitive is not None else {}
+    rows = encoding.rows(source, kept=kept, unit=unit, also=also)
     g_hi, g_lo = hash_sums(F.col("g"))
     measures = [
         F.count(F.lit(1)).alias("rows"),
         g_hi.alias("g_hi"),
         g_lo.alias("g_lo"),
-        (F.min("check") != F.max("check")).alias("collided"),
+        F.min("check").alias("least"),
+        F.max("check").alias("most"),
         *[F.max(name).alias(name) for name in encoding.token_names],
+        *([F.count(F.when(F.col("unit").isNull(), 1)).alias("nobody")] if unit is not None else []),
     ]
-    persons: Column = F.col("rows")
-    if unit is None:
+    if sensitive is None:
         grouped = rows.groupBy("h").agg(*measures)
     else:
-        nobody = F.count(F.when(F.col("unit").isNull(), 1)).alias("nobody")
+        grouped = _with_histograms(rows, measures, sensitive, list(also), encoding.token_names, unit=unit)
+    persons: Column = F.col("rows")
+    if unit is not None:
         known = persons_by_hash(encoding.identities(source, unit=unit))
-        grouped = rows.groupBy("h").agg(*measures, nobody)
         grouped = grouped.join(known, F.col("h") == F.col("person_h"), "left")
         persons = F.col("nobody") + F.coalesce(F.col("chosen"), F.lit(0))
-    grouped = grouped.withColumn("persons", persons)
-    names = [*encoding.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo", "collided"]
+    grouped = grouped.withColumns({"persons": persons, "collided": F.col("least") != F.col("most")})
+    carried = [HISTOGRAM] if sensitive is not None else []
+    names = [*encoding.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo", *carried, "collided"]
     result = encoding.key_words(grouped).select(*names)
     result.write.mode("overwrite").parquet(path)
     return spark.read.schema(result.schema).parquet(path)
+
+
+def _with_histograms(
+    rows: "DataFrame",
+    measures: "list[Column]",
+    sensitive: Encoding,
+    values: list[str],
+    tokens: list[str],
+    *,
+    unit: str | None,
+) -> "DataFrame":
+    """Rows grouped by `h`, with the histogram of their sensitive values: persons, or rows where no unit is named.
+
+    A person who stands in several rows counts once for each combination of values.
+    """
+    from pyspark.sql import functions as F
+
+    again = [
+        *[F.sum(name).alias(name) for name in ["rows", "g_hi", "g_lo", *(["nobody"] if unit is not None else [])]],
+        F.min("least").alias("least"),
+        F.max("most").alias("most"),
+        *[F.max(name).alias(name) for name in tokens],
+    ]
+    if unit is None:
+        held = rows.groupBy("h", *values).agg(*measures).withColumn("number", F.col("rows"))
+    else:
+        known = (F.count("unit") + F.sum("nobody")).alias("number")
+        held = rows.groupBy("h", *values, "unit").agg(*measures).groupBy("h", *values).agg(*again, known)
+    held = sensitive.with_codes(held, prefix=SENSITIVE_PREFIX)
+    pairs = []
+    for index in range(len(values)):
+        pairs += [F.lit(index << CODE_BITS) + F.col(f"{SENSITIVE_PREFIX}c{index}").cast("long"), F.col("number")]
+    # Sorted: the same table must give the same signatures, whatever the order in which groups arrive.
+    histogram = F.flatten(F.array_sort(F.collect_list(F.array(*pairs)))).alias(HISTOGRAM)
+    return held.groupBy("h").agg(*again, histogram)
 
 
 def _totals(table: "DataFrame", codebook: Codebook) -> "tuple[Row, list[Mask]]":

@@ -1,6 +1,6 @@
 """How rows become codes: built once per run from the configuration, the hierarchy files and the data's own values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ from kanon_spark.config.models import Config, CsvSpec, QiSpec
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import InternalError
 from kanon_spark.hierarchy.build import StaticHierarchy
-from kanon_spark.hierarchy.tree import ORDERED
+from kanon_spark.hierarchy.tree import ORDERED, Kind
 from kanon_spark.io.content import content_hash
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.columns import identity_hash, kind_of, normalised, quoted, type_of
 from kanon_spark.signatures.domains import Dictionaries, DomainRequest, read_domains
 from kanon_spark.signatures.fit import misfit
-from kanon_spark.signatures.forms import form_of
+from kanon_spark.signatures.forms import Form, form_of
 from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling, token
 from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, reach, static_column
 
@@ -62,22 +62,41 @@ class Encoding:
     def _indexes(self) -> range:
         return range(len(self.codebook.columns))
 
-    def rows(self, source: "DataFrame", *, kept: Sequence[str], unit: str | None = None) -> "DataFrame":
+    def rows(
+        self,
+        source: "DataFrame",
+        *,
+        kept: Sequence[str],
+        unit: str | None = None,
+        also: "Mapping[str, Column] | None" = None,
+    ) -> "DataFrame":
         """Every row in fixed width, ready to be grouped by `h`.
 
-        Columns: `h`, a second hash `check`, the tokens `t<i>`, the content hash `g` of the kept columns and, where one
-        is named, `unit`. No other column stays, so that no name of the source's can clash with ours.
+        Columns: `h`, a second hash `check`, the tokens `t<i>`, the content hash `g` of the kept columns, `unit` where
+        one is named, and what is `also` wanted of each row. No other column stays, so that no name of the source's can
+        clash with ours.
         """
         from pyspark.sql import functions as F
 
-        extra = [content_hash(source, kept).alias("g")]
+        extra = {"g": content_hash(source, kept), **(also or {})}
         if unit is not None:
-            extra.append(F.col(quoted(unit)).alias("unit"))
+            extra["unit"] = F.col(quoted(unit))
         values = [self._value(source, index).alias(f"v{index}") for index in self._indexes]
-        frame = self._with_row_codes(source.select(*values, *extra), prefix="")
-        passed = ["g", *(["unit"] if unit is not None else [])]
-        frame = frame.select(self._identity("").alias("h"), *self._tokens(prefix=""), *passed)
+        wanted = [column.alias(name) for name, column in extra.items()]
+        frame = self._with_row_codes(source.select(*values, *wanted), prefix="")
+        frame = frame.select(self._identity("").alias("h"), *self._tokens(prefix=""), *extra)
         return frame.withColumn("check", F.xxhash64(*self.token_names))
+
+    def row_tokens(self, source: "DataFrame", *, prefix: str) -> "dict[str, Column]":
+        """Tokens of all columns by name, for rows that are grouped by something else."""
+        return {
+            f"{prefix}t{index}": token(self._value(source, index), column.kind)
+            for index, column in enumerate(self.codebook.columns)
+        }
+
+    def with_codes(self, frame: "DataFrame", *, prefix: str) -> "DataFrame":
+        """A frame with the tokens of `row_tokens`, and the codes `<prefix>c<i>` added."""
+        return self._with_codes(frame, list(self._indexes), prefix=prefix)
 
     @property
     def token_names(self) -> list[str]:
@@ -272,21 +291,43 @@ class Encoding:
 
 
 def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, base_dir: Path, folder: str) -> Encoding:
-    """Load the hierarchy files, find the values of all other QIs (stage `domains`), and build the trees.
+    """The encoding of all QIs of a configuration; its columns must be in the table.
 
     Args:
         ctx: The run.
         source: The table.
-        config: The configuration; its columns must be in the table.
+        config: The configuration.
         base_dir: Folder that relative paths of hierarchy files start from.
         folder: Folder under the work folder for the dictionaries, which are raw data.
+    """
+    return encode_columns(
+        ctx,
+        source,
+        config.columns.quasi_identifiers,
+        form=lambda spec, kind: form_of(spec, kind, config),
+        seed=config.execution.seed,
+        base_dir=base_dir,
+        folder=folder,
+    )
+
+
+def encode_columns(
+    ctx: RunContext,
+    source: "DataFrame",
+    specs: Mapping[str, QiSpec],
+    *,
+    form: Callable[[QiSpec, Kind], Form],
+    seed: int,
+    base_dir: Path,
+    folder: str,
+) -> Encoding:
+    """Load the hierarchy files, find the values of all other columns (stage `domains`), and build the trees.
 
     Raises:
-        UnsupportedTypeError: A QI's type cannot be generalized.
+        UnsupportedTypeError: A column's type cannot be generalized.
         HierarchyError: A hierarchy file is no tree, or a hierarchy does not suit its column.
-        DataError: A QI has too many distinct values.
+        DataError: A column has too many distinct values.
     """
-    specs = config.columns.quasi_identifiers
     types = {name: type_of(source, name) for name in specs}
     static: dict[int, StaticHierarchy] = {}
     lookups: dict[int, Lookup] = {}
@@ -308,15 +349,14 @@ def prepare_encoding(ctx: RunContext, source: "DataFrame", config: Config, *, ba
         columns = []
         for index, (name, spec) in enumerate(specs.items()):
             kind = kind_of(types[name], qi=name)
-            form = form_of(spec, kind, config)
             if index in static:
-                columns.append(static_column(name, spec, kind, static[index], form))
+                columns.append(static_column(name, spec, kind, static[index], form(spec, kind)))
             elif dictionaries is not None:
-                columns.append(built_column(name, spec, dictionaries.domains[index], form))
+                columns.append(built_column(name, spec, dictionaries.domains[index], form(spec, kind)))
     return Encoding(
         spark=ctx.spark,
         codebook=Codebook(tuple(columns)),
-        seed=config.execution.seed % SEEDS,
+        seed=seed % SEEDS,
         specs=tuple(specs.values()),
         types=tuple(types.values()),
         lookups=lookups,

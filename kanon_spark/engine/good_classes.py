@@ -1,0 +1,71 @@
+"""What the engine does so that every class of a piece is good, whatever the method."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kanon_spark.kernels.guard import Guard
+from kanon_spark.kernels.lattice import FREE
+from kanon_spark.kernels.mending import good_classes, mend
+from kanon_spark.kernels.problem import OWN, Problem
+from kanon_spark.methods.base import Piece, Solution
+from kanon_spark.signatures.sensitive import Judged
+
+Ints = NDArray[np.int32]
+
+
+def keep_good(piece: Piece, solution: Solution, *, mends: bool) -> Solution:
+    """Mend what breaks a demand, and what a method left open although the piece is solved to the end.
+
+    Otherwise what is not good stays open: in a block, because it meets the rest of the table later, and with a method
+    that suppresses what it cannot place.
+    """
+    problem = piece.problem
+    if not problem.guard.asks:
+        return solution
+    if not mends:
+        good = good_classes(problem, solution.class_of)
+        placed = solution.class_of >= 0
+        kept = placed & good[np.where(placed, solution.class_of, 0)] if len(good) else placed
+        return replace(solution, class_of=np.where(kept, solution.class_of, FREE).astype(np.int32))
+    return _changed(solution, mend(problem, solution.class_of, suppressible=piece.suppressible))
+
+
+def keep_good_after_suppression(piece: Piece, solution: Solution, judged: Judged) -> Solution:
+    """Hold the classes against the distribution of what is released: suppressed rows have changed it.
+
+    Classes that now break a demand take others in; nothing more is suppressed unless it must not be published. The
+    class of everything has the distribution of the release, so that this comes to an end.
+    """
+    problem = piece.problem
+    while judged.relative and (solution.class_of == FREE).any() and (solution.class_of >= 0).any():
+        placed = np.flatnonzero(solution.class_of >= 0)
+        gone = problem.guard.take(np.flatnonzero(solution.class_of == FREE)).histograms
+        released = _part(problem, placed, Guard.of(judged.without(gone).demands, problem.guard.take(placed).histograms))
+        class_of = solution.class_of.copy()
+        class_of[placed] = mend(released, solution.class_of[placed], suppressible=0)
+        before, solution = solution, _changed(solution, class_of)
+        if (before.class_of == FREE).sum() == (class_of == FREE).sum():
+            break
+    return solution
+
+
+def _part(problem: Problem, index: NDArray[np.int64], guard: Guard) -> Problem:
+    labels = None if problem.labels is None else problem.labels[index]
+    codes = np.asfortranarray(problem.codes[index])
+    rows, persons = problem.rows[index], problem.persons[index]
+    return replace(problem, codes=codes, rows=rows, persons=persons, labels=labels, guard=guard)
+
+
+def _changed(solution: Solution, class_of: Ints) -> Solution:
+    """The solution with other classes; one that is not what it was publishes what its own values give."""
+    if solution.nodes is None:
+        return replace(solution, class_of=class_of)
+    pairs = np.stack([solution.class_of, class_of], axis=1)
+    _, first = np.unique(pairs, axis=0, return_index=True)
+    sources = np.bincount(pairs[first, 1][pairs[first, 1] >= 0], minlength=int(class_of.max(initial=0)) + 1)
+    targets = np.bincount(pairs[first, 0][pairs[first, 0] >= 0], minlength=int(solution.class_of.max(initial=0)) + 1)
+    old, new = pairs[:, 0], pairs[:, 1]
+    same = (old >= 0) & (new >= 0) & (sources[np.maximum(new, 0)] == 1) & (targets[np.maximum(old, 0)] == 1)
+    return replace(solution, class_of=class_of, nodes=np.where(same[:, None], solution.nodes, OWN).astype(np.int32))

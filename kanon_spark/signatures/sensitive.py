@@ -1,0 +1,237 @@
+"""The columns that classes are judged by: their values as codes, how often each occurs, and what is asked of them.
+
+They are encoded like quasi-identifiers, by the same code: values of a hierarchy file by its leaves, all others by a
+dictionary under the work folder. The column of personal wishes travels along as one more of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kanon_spark.config.models import Config, QiSpec
+from kanon_spark.engine.stages import RunContext
+from kanon_spark.errors import DataError, KanonError, RequestError, SourceChangedError
+from kanon_spark.hierarchy.tree import ORDERED
+from kanon_spark.privacy.asked import models_of
+from kanon_spark.privacy.base import Longs, Model
+from kanon_spark.privacy.columns import Column
+from kanon_spark.privacy.demands import Demands
+from kanon_spark.privacy.feasibility import forced, impossible
+from kanon_spark.privacy.histograms import Histograms
+from kanon_spark.privacy.personal_k import PersonalK
+from kanon_spark.signatures.aggregate import coverage_error
+from kanon_spark.signatures.codebook import QiColumn
+from kanon_spark.signatures.columns import quoted
+from kanon_spark.signatures.coverage import find_missing
+from kanon_spark.signatures.encoding import Encoding, encode_columns
+from kanon_spark.signatures.forms import AS_LABELS
+from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM, pairs_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WISHES = "_kanon_personal_k"  # the wishes as a column of the source
+MODEL_LIMIT = 255  # sensitive columns with models: their numbers stand above the codes
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """What a configuration asks of classes beyond k, ready to be counted.
+
+    Attributes:
+        encoding: How the columns are encoded; its names are those of the columns, and `WISHES`.
+        config: The configuration.
+    """
+
+    encoding: Encoding
+    config: Config
+
+    def judged(self, table: "DataFrame") -> "Judged":
+        """What is asked, held against the distribution of these signatures or classes; at most one row per value."""
+        from pyspark.sql import functions as F
+
+        each = table.select(F.inline(pairs_of(F.col(HISTOGRAM))))
+        found = each.groupBy("key").agg(F.sum("number").alias("number")).toPandas()
+        keys, numbers = found["key"].to_numpy(np.int64), found["number"].to_numpy(np.int64)
+        book = self.encoding.codebook.columns
+        tallies = [np.zeros(max(column.tree.leaves, column.miss + 1), np.int64) for column in book]
+        for index, tally in enumerate(tallies):
+            own = keys >> CODE_BITS == index
+            np.add.at(tally, keys[own] & ((1 << CODE_BITS) - 1), numbers[own])
+        return Judged.of(self.config, book, tallies)
+
+    @property
+    def relative(self) -> bool:
+        """Whether classes are held against the distribution of the release, which suppression changes."""
+        specs = self.config.columns.sensitive.values()
+        return any(model.relative for spec in specs for model in models_of(spec, self.config.privacy, {}))
+
+    def refuse_missing(self, source: "DataFrame", counted: "Judged") -> None:
+        """Stop where a hierarchy file misses values of a sensitive column."""
+        book = self.encoding.codebook.columns
+        lost = [
+            index
+            for index, (column, tally) in enumerate(zip(book, counted.tallies, strict=True))
+            if len(tally) > column.tree.leaves and tally[column.tree.leaves] > 0
+        ]
+        if any(not book[index].static for index in lost):
+            raise SourceChangedError(
+                "a sensitive value turned up that was not there when the values were listed",
+                where="source",
+                fix="run again when the source is at rest, or set source.snapshot: copy",
+            )
+        if lost:
+            error = coverage_error(find_missing(source, self.encoding, lost))
+            raise type(error)(error.message, where="columns.sensitive", fix=error.fix)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The demands against a table's own distribution.
+
+    Attributes:
+        columns: The columns as the models see them.
+        models: What is asked of each.
+        tallies: Persons (rows) of each code.
+    """
+
+    columns: tuple[Column, ...]
+    models: Mapping[str, tuple[Model, ...]]
+    tallies: tuple[Longs, ...]
+
+    @classmethod
+    def of(cls, config: Config, book: Sequence[QiColumn], tallies: Sequence[Longs]) -> "Judged":
+        """Put columns and models together."""
+        columns = []
+        models: dict[str, tuple[Model, ...]] = {}
+        for column, tally in zip(book, tallies, strict=True):
+            if column.name == WISHES:
+                columns.append(_wishes(column, tally, config.privacy.k))
+                models[WISHES] = (PersonalK(),)
+                continue
+            spec = config.columns.sensitive[column.name]
+            codes = {text: code for code, text in enumerate(column.texts) if text is not None}
+            columns.append(_column(column, tally, hierarchy=spec.hierarchy is not None))
+            models[column.name] = models_of(spec, config.privacy, codes)
+        return cls(tuple(columns), models, tuple(tallies))
+
+    @property
+    def demands(self) -> Demands:
+        """What kernels are told."""
+        return Demands.of(self.columns, self.models)
+
+    @property
+    def relative(self) -> bool:
+        """Whether anything is held against the distribution of the release, which suppression changes."""
+        return any(model.relative for models in self.models.values() for model in models)
+
+    def without(self, gone: Histograms) -> "Judged":
+        """The same against the distribution of what is left when these units have gone."""
+        left = [column.counts.copy() for column in self.columns]
+        column_of = np.repeat(np.arange(gone.units * gone.columns) % max(1, gone.columns), np.diff(gone.start))
+        for index, counts in enumerate(left):
+            own = column_of == index
+            np.subtract.at(counts, gone.values[own], gone.counts[own])
+        columns = tuple(replace(column, counts=counts) for column, counts in zip(self.columns, left, strict=True))
+        return replace(self, columns=columns)
+
+    def refuse_impossible(self, *, suppressible: int, persons: int) -> list[str]:
+        """Stop where no release can meet a demand; what leaves hardly any choice is returned as warnings."""
+        found = impossible(self.columns, self.models, suppressible=suppressible, persons=persons)
+        if found:
+            raise DataError(
+                "; ".join(text.replace(WISHES, "privacy.personal_k") for text in found),
+                where="privacy",
+                fix="ask for less, or allow more suppression (privacy.max_suppression)",
+            )
+        return forced(self.columns, self.models)
+
+
+def asks_models(config: Config) -> bool:
+    """Whether a configuration asks anything of the values that classes hold."""
+    return bool(_judged_columns(config)) or config.privacy.personal_k is not None
+
+
+def prepare_sensitive(
+    ctx: RunContext, source: "DataFrame", config: Config, *, base_dir: Path, folder: str
+) -> "tuple[DataFrame, Sensitive | None]":
+    """The source (with the wishes as one more column, where there are any), and how its sensitive columns are encoded.
+
+    Raises:
+        UnsupportedTypeError, HierarchyError, DataError: As for quasi-identifiers.
+        RequestError: The wishes are no whole numbers.
+    """
+    specs = {name: QiSpec(hierarchy=config.columns.sensitive[name].hierarchy) for name in _judged_columns(config)}
+    if config.privacy.personal_k is not None:
+        source = with_wishes(source, config)
+        specs[WISHES] = QiSpec()
+    if not specs:
+        return source, None
+    if len(specs) > MODEL_LIMIT:
+        raise RequestError(
+            f"{len(specs)} sensitive columns have models, more than {MODEL_LIMIT}", where="columns.sensitive"
+        )
+    try:
+        encoding = encode_columns(
+            ctx,
+            source,
+            specs,
+            form=lambda spec, kind: AS_LABELS,
+            seed=0,
+            base_dir=base_dir,
+            folder=folder,
+        )
+    except KanonError as error:
+        raise _of_sensitive(error) from None
+    return source, Sensitive(encoding, config)
+
+
+def with_wishes(source: "DataFrame", config: Config) -> "DataFrame":
+    """The source with each row's own k as a column of longs; null where there is none."""
+    from pyspark.sql import functions as F
+
+    spec = config.privacy.personal_k
+    if spec is None:
+        return source
+    wish = F.col(quoted(spec.column)) if spec.column is not None else F.expr(spec.rule or "NULL")
+    found = source.withColumn(WISHES, wish)
+    kind = found.schema[WISHES].dataType.simpleString()
+    if kind not in {"tinyint", "smallint", "int", "bigint", "void"}:
+        raise RequestError(
+            f"each person's own k must be a whole number, this is {kind}",
+            where="privacy.personal_k",
+            fix="name a column of integers, or write a rule that gives some, such as CASE WHEN age < 18 THEN 20 END",
+        )
+    return found.withColumn(WISHES, F.col(WISHES).cast("bigint"))
+
+
+def _judged_columns(config: Config) -> list[str]:
+    """Sensitive columns that a model speaks of."""
+    return [name for name, spec in config.columns.sensitive.items() if models_of(spec, config.privacy, {})]
+
+
+def _column(column: QiColumn, tally: Longs, *, hierarchy: bool) -> Column:
+    tree = column.tree
+    counts = tally[: tree.leaves]
+    null = tree.null_leaf
+    known = np.delete(column.positions[: tree.leaves], null) if null >= 0 else column.positions[: tree.leaves]
+    ordered = column.kind in ORDERED and bool((np.diff(known) >= 0).all())
+    return Column(column.name, counts, null=null, ordered=ordered, levels=tree.levels if hierarchy else None)
+
+
+def _wishes(column: QiColumn, tally: Longs, k: int) -> Column:
+    """Null asks for nothing of its own; and nobody can ask for less than k."""
+    amounts = np.array([k if text is None else max(k, int(text)) for text in column.texts], np.int64)
+    return Column.personal(WISHES, amounts, tally[: len(amounts)])
+
+
+def _of_sensitive(error: KanonError) -> KanonError:
+    """The same error, speaking of a sensitive column."""
+    where = error.where.replace("columns.quasi_identifiers", "columns.sensitive")
+    where = where.replace(f"columns.sensitive.{WISHES}", "privacy.personal_k")
+    message = error.message.replace("a quasi-identifier", "judged by a privacy model")
+    fixed = type(error)(message, where=where, fix=error.fix)
+    return fixed
