@@ -17,25 +17,25 @@ from numpy.typing import NDArray
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.kernels.guarded_groups import histograms_by_unit
 from kanon_spark.kernels.problem import Problem
-from kanon_spark.kernels.regions import Choose, Cut, Division, Marginals, Regions
+from kanon_spark.kernels.regions import Choose, Cut, Decision, Division, Marginals, Regions
 from kanon_spark.privacy.histograms import Histograms, sum_entries
 from kanon_spark.signatures.histograms import CODE_BITS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 _VALUE = -1  # in place of a sensitive value's key: the line counts the QI's value itself
 _KEYS = ["region", "qi", "code", "key"]
 _TALLIES = ["signatures", "persons", "rows"]
-_DIVISION = (
+_DECISION = (
     "region int, persons bigint, qi int, ordered boolean, bounds array<int>, "
     "child_signatures array<bigint>, child_persons array<bigint>"
 )
 
 
-def divide_in_spark(
+def decide_in_spark(
     solver: Solver, choose: Choose, signatures: "DataFrame", regions: Regions, wanted: Sequence[int]
-) -> dict[int, Division]:
+) -> dict[int, Decision]:
     """What becomes of some leaves of the tree, all of them in one job."""
     from pyspark.sql import functions as F
 
@@ -51,8 +51,7 @@ def divide_in_spark(
 
     def choose_cut(lines: pd.DataFrame) -> pd.DataFrame:
         region = int(lines["region"].iloc[0])
-        division = Division.by(choose, _marginals(lines, columns, width), paths[region])
-        return _as_line(region, division)
+        return _as_line(region, Decision.by(choose, _marginals(lines, columns, width), paths[region]))
 
     fields = ", ".join(f"{name} bigint" for name in ["key", *_TALLIES])
     lines = (
@@ -62,16 +61,8 @@ def divide_in_spark(
         .agg(*[F.sum(name).alias(name) for name in _TALLIES])
     )
     # One line per region above the block size; its bounds are values of a QI, which the driver holds in the codebook.
-    found = lines.groupBy("region").applyInPandas(choose_cut, _DIVISION).collect()
-    return {
-        row["region"]: Division(
-            row["persons"],
-            None if row["qi"] < 0 else Cut(row["qi"], np.array(row["bounds"], np.int32), row["ordered"]),
-            tuple(row["child_signatures"]),
-            tuple(row["child_persons"]),
-        )
-        for row in found
-    }
+    found = lines.groupBy("region").applyInPandas(choose_cut, _DECISION).collect()
+    return {row["region"]: Decision(row["persons"], _division(row)) for row in found}
 
 
 def _count(problem: Problem, leaf_of: NDArray[np.int32], wanted: Sequence[int]) -> pd.DataFrame:
@@ -131,16 +122,25 @@ def _histograms(marginals: Marginals, pairs: pd.DataFrame, columns: int, qi: int
     )
 
 
-def _as_line(region: int, division: Division) -> pd.DataFrame:
-    cut = division.cut
+def _as_line(region: int, decision: Decision) -> pd.DataFrame:
+    """A decision as one line."""
+    divided = decision.division
     return pd.DataFrame(
         {
             "region": [region],
-            "persons": [division.persons],
-            "qi": [-1 if cut is None else cut.qi],
-            "ordered": [cut is not None and cut.ordered],
-            "bounds": [[] if cut is None else cut.bounds.tolist()],
-            "child_signatures": [list(division.child_signatures)],
-            "child_persons": [list(division.child_persons)],
+            "persons": [decision.persons],
+            "qi": [-1 if divided is None else divided.cut.qi],
+            "ordered": [divided is not None and divided.cut.ordered],
+            "bounds": [[] if divided is None else divided.cut.bounds.tolist()],
+            "child_signatures": [[] if divided is None else list(divided.signatures)],
+            "child_persons": [[] if divided is None else list(divided.persons)],
         }
     )
+
+
+def _division(row: "Row") -> Division | None:
+    """The division that a line tells of."""
+    if row["qi"] < 0:
+        return None
+    cut = Cut(row["qi"], np.array(row["bounds"], np.int32), row["ordered"])
+    return Division(cut, tuple(row["child_signatures"]), tuple(row["child_persons"]))

@@ -21,11 +21,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
-from kanon_spark.engine.judged_cuts import divide_in_spark
+from kanon_spark.engine.judged_cuts import decide_in_spark
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.regions import Counter, Division, Marginals, Regions, grow, grow_by
+from kanon_spark.kernels.regions import Counter, Decision, Marginals, Regions, grow, grow_by
 from kanon_spark.methods.base import TopDownMethod
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def grow_in_spark(
     def count_in_spark(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Marginals]:
         return count_marginals_in_spark(solver, signatures, regions, wanted)
 
-    def choose_in_spark(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Division]:
-        return divide_in_spark(solver, choose, signatures, regions, wanted)
+    def choose_in_spark(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Decision]:
+        return decide_in_spark(solver, choose, signatures, regions, wanted)
 
     if judged and solver.demands is not None:
         return grow_by(choose_in_spark, signatures=count, block_size=block_size)

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.guard import Guard
 from kanon_spark.kernels.guarded_groups import histograms_by_unit
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.privacy.histograms import Histograms
@@ -122,31 +123,40 @@ Choose = Callable[[Marginals, Path], Cut | None]
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """What became of a region that somebody has looked at.
+    """A cut with the sizes of its children.
 
     Attributes:
-        persons: Persons of the region.
-        cut: Its cut; None leaves it whole.
-        child_signatures: Signatures of each child.
-        child_persons: Persons of each child.
+        cut: The cut.
+        signatures: Signatures of each child.
+        persons: Persons of each child.
     """
 
-    persons: int
-    cut: Cut | None = None
-    child_signatures: tuple[int, ...] = ()
-    child_persons: tuple[int, ...] = ()
+    cut: Cut
+    signatures: tuple[int, ...]
+    persons: tuple[int, ...]
 
     @classmethod
-    def by(cls, choose: Choose, marginals: Marginals, path: Path) -> "Division":
+    def of(cls, cut: Cut, marginals: Marginals) -> "Division":
+        """A cut of a region that holds these marginals."""
+        signatures, persons = (cut.sums(marginals, each).tolist() for each in (marginals.signatures, marginals.persons))
+        return cls(cut, tuple(signatures), tuple(persons))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a region: how many persons it holds, and how it is divided; None leaves it whole."""
+
+    persons: int
+    division: Division | None
+
+    @classmethod
+    def by(cls, choose: Choose, marginals: Marginals, path: Path) -> "Decision":
         """What a method makes of a region with these marginals."""
         cut = choose(marginals, path)
-        if cut is None:
-            return cls(marginals.all_persons)
-        signatures, persons = (cut.sums(marginals, each).tolist() for each in (marginals.signatures, marginals.persons))
-        return cls(marginals.all_persons, cut, tuple(signatures), tuple(persons))
+        return cls(marginals.all_persons, None if cut is None else Division.of(cut, marginals))
 
 
-Divide = Callable[["Regions", Sequence[int]], Mapping[int, Division]]
+Decide = Callable[["Regions", Sequence[int]], Mapping[int, Decision]]
 
 
 @dataclass(slots=True)
@@ -185,15 +195,11 @@ class Regions:
         return found
 
     def divide(self, region: int, division: Division) -> tuple[int, ...]:
-        """Cut a region, or mark it as final; the numbers of its children, in the order of the cut's sides."""
+        """Cut a region; the numbers of its children, in the order of the cut's sides."""
         node = self.nodes[region]
-        node.persons = division.persons
-        if division.cut is None:
-            node.final = True
-            return ()
         first = len(self.nodes)
         path = (*node.path, (division.cut.qi, division.cut.ordered))
-        for signatures, persons in zip(division.child_signatures, division.child_persons, strict=True):
+        for signatures, persons in zip(division.signatures, division.persons, strict=True):
             self.nodes.append(Region(region, path=path, signatures=signatures, persons=persons))
         node.cut, node.children = division.cut, tuple(range(first, len(self.nodes)))
         return node.children
@@ -226,20 +232,20 @@ class Counter:
         self._labels = none if problem.labels is None else np.ascontiguousarray(problem.labels)
         # One line per value of any QI: signatures, persons, rows, and the rows of each label. All 0 between counts.
         self._table = np.zeros((int(self._base[-1]), 3 + self._labels.shape[1]), np.int64)
-        self._guard = problem.guard
+        self._guard = problem.guard if problem.guard.asks else None
 
     def count(self, members: Longs) -> Marginals:
         """Marginals of the named signatures."""
         start, codes, tally = _count(
             self._base, self._codes, self._persons, self._rows, self._labels, members, self._table
         )
-        sensitive = partial(self._histograms, members) if self._guard.asks else None
+        sensitive = None if self._guard is None else partial(self._histograms, self._guard, members)
         return Marginals(start, codes, tally[:, 0], tally[:, 1], tally[:, 2], tally[:, 3:], sensitive)
 
-    def _histograms(self, members: Longs, qi: int) -> Histograms:
+    def _histograms(self, guard: Guard, members: Longs, qi: int) -> Histograms:
         """Histograms of the values of a QI among some signatures, in the order of codes."""
         held, unit_of = np.unique(self._codes[members, qi], return_inverse=True)
-        return histograms_by_unit(self._guard, members, unit_of, len(held))
+        return histograms_by_unit(guard, members, unit_of, len(held))
 
 
 @njit(cache=True)
@@ -291,20 +297,27 @@ def grow(
         block_size: Regions of at most so many are left to whoever can hold their signatures; they are not counted.
     """
 
-    def divide(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Division]:
+    def decide(regions: Regions, wanted: Sequence[int]) -> Mapping[int, Decision]:
         found = count(regions, wanted)
-        return {region: Division.by(choose, found[region], regions[region].path) for region in wanted}
+        return {region: Decision.by(choose, found[region], regions[region].path) for region in wanted}
 
-    return grow_by(divide, signatures=signatures, block_size=block_size)
+    return grow_by(decide, signatures=signatures, block_size=block_size)
 
 
-def grow_by(divide: Divide, *, signatures: int, block_size: int) -> Regions:
+def grow_by(decide: Decide, *, signatures: int, block_size: int) -> Regions:
     """The same where somebody else also chooses: what becomes of the named leaves of the tree so far."""
     regions = Regions([Region(signatures=signatures)])
     todo = [0] if signatures > block_size else []
     while todo:
-        found = divide(regions, todo)
-        deeper = [child for region in todo for child in regions.divide(region, found[region])]
+        found = decide(regions, todo)
+        deeper: list[int] = []
+        for region in todo:
+            node, decision = regions[region], found[region]
+            node.persons = decision.persons
+            if decision.division is None:
+                node.final = True
+            else:
+                deeper.extend(regions.divide(region, decision.division))
         todo = [region for region in deeper if regions[region].signatures > block_size]
     return regions
 
@@ -317,12 +330,13 @@ def grow_here(problem: Problem, choose: Choose, *, path: Path = ()) -> tuple[Reg
     todo = [(0, np.arange(problem.size, dtype=np.int64))]
     while todo:
         region, members = todo.pop()
-        division = Division.by(choose, counter.count(members), regions[region].path)
-        children = regions.divide(region, division)
-        if division.cut is None:
+        node, marginals = regions[region], counter.count(members)
+        cut = choose(marginals, node.path)
+        if cut is None:
+            node.final = True
             leaf_of[members] = region
             continue
-        side = division.cut.side(problem.codes[members, division.cut.qi])
-        for number, child in enumerate(children):
+        side = cut.side(problem.codes[members, cut.qi])
+        for number, child in enumerate(regions.divide(region, Division.of(cut, marginals))):
             todo.append((child, members[side == number]))
     return regions, leaf_of
