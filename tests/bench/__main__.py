@@ -14,9 +14,11 @@ from rich.console import Console
 from bench.adult import QI_SETS, load_adult
 from bench.kernels import DEFAULTS, Ask, measure_kernels, parse_ask
 from bench.methods import ALL, VARIANTS
+from bench.privacy import METHODS as METHODS_WITH_MODELS
+from bench.privacy import measure_privacy
 from bench.quality import measure_quality
 from bench.scale import Plan, growth, measure_scale
-from bench.show import console, kernel_table, quality_table, scale_table, side_by_side
+from bench.show import console, kernel_table, privacy_table, quality_table, scale_table, side_by_side
 
 app = typer.Typer(
     help="Measure loss (quality) and speed (scale, kernels).",
@@ -45,6 +47,9 @@ def quality(
     methods: Annotated[
         str, typer.Option(help=f"Methods, separated by commas: {', '.join(METHODS)}; or {ALL}, side by side.")
     ] = "lattice",
+    privacy: Annotated[
+        bool, typer.Option("--privacy", help="What models beyond k cost: lattice, kmember, mst, mondrian, k = 10.")
+    ] = False,
     memory: Memory = "3g",
     check: Annotated[bool, typer.Option("--check", help="End with 1 if a loss is above its target.")] = False,
     json_path: Json = None,
@@ -57,6 +62,16 @@ def quality(
     _words(effort, "--effort", EFFORTS)
     adult = load_adult()
     console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
+    if privacy:
+        asked = METHODS_WITH_MODELS if methods == "lattice" else names
+        way = "graphframes" if graphframes else "blocks" if blocks else "one process"
+        costs = measure_privacy(adult, methods=asked, effort=effort, way=way, memory=memory, tell=_tell)
+        console().print(privacy_table(costs, reference=adult.reference))
+        told = [{"demand": cost.demand, "reached": cost.reached, **cost.figure.to_json()} for cost in costs]
+        _write(json_path, "privacy", {"rows": len(adult.rows), "effort": effort, "figures": told})
+        if check and adult.reference and any(cost.reached is False for cost in costs):
+            raise typer.Exit(1)
+        return
     in_blocks = not together if blocks is None else blocks
     ways = ("one process", *(["blocks"] if in_blocks else []), *(["graphframes"] if graphframes else []))
     figures = measure_quality(
@@ -85,6 +100,9 @@ def scale(
     method: Annotated[str, typer.Option(help=" | ".join(METHODS))] = "lattice",
     effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
     stitch: Annotated[str, typer.Option(help=" | ".join(STITCHES))] = "auto",
+    l_diversity: Annotated[
+        float | None, typer.Option(help="Measure the same run with distinct l-diversity, too.")
+    ] = None,
     repeat: Annotated[int, typer.Option(help="How often; medians count.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the tables.")] = 1,
     table: Annotated[
@@ -100,7 +118,18 @@ def scale(
     if table is not None and not table.exists():
         raise typer.BadParameter(f"there is no {table}", param_hint="--table")
     plan = Plan(
-        _numbers(rows, "--rows", least=k), zips, order, k, memory, max(1, repeat), seed, effort, table, method, stitch
+        _numbers(rows, "--rows", least=k),
+        zips,
+        order,
+        k,
+        memory,
+        max(1, repeat),
+        seed,
+        effort,
+        table,
+        method,
+        stitch,
+        l_diversity,
     )
     sizes = measure_scale(plan, _tell)
     console().print(scale_table(sizes, plan))
@@ -115,6 +144,7 @@ def scale(
             "memory": memory,
             "effort": effort,
             "qis": plan.qis,
+            "l_diversity": l_diversity,
         },
         "sizes": [size.to_json() for size in sizes],
         "growth": {

@@ -1,6 +1,6 @@
 """The configurations that are measured, and the Spark settings they are measured under."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,20 @@ def job(
     effort: str = "normal",
     order: str = "source",
     execution: dict[str, Any] | None = None,
+    sensitive: Sequence[str] = (),
+    privacy: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A run on Adult's columns, with everything it writes under `folder`; `method` is one of `VARIANTS`."""
+    """A run on Adult's columns, with everything it writes under `folder`; `method` is one of `VARIANTS`.
+
+    What `privacy` asks beyond k is asked of the `sensitive` columns.
+    """
     variant = VARIANTS[method]
     columns = {qi: {"hierarchy": hierarchy_of(qi)} if variant.hierarchies else {} for qi in qis}
     return {
         "name": "bench",
         "source": {"path": str(source)},
-        "columns": {"quasi_identifiers": columns, "other": "keep"},
-        "privacy": {"k": k, "max_suppression": variant.max_suppression},
+        "columns": {"quasi_identifiers": columns, "sensitive": list(sensitive), "other": "keep"},
+        "privacy": {"k": k, "max_suppression": variant.max_suppression, **(privacy or {})},
         "method": {"name": variant.method, "effort": effort, **variant.options},
         "execution": {"work_dir": str(folder / "work"), **(execution or {})},
         "sink": {"path": str(folder / "release"), "order": order},

@@ -17,7 +17,8 @@ from bench.adult import QI5, QI8
 from bench.jobs import ZIP, hierarchy_of
 from bench.local import Prepared, config_of, prepare
 from bench.tables import zip_codes
-from kanon_spark.kernels.kmember import attach, cheapest_first
+from kanon_spark.kernels.attaching import attach
+from kanon_spark.kernels.kmember import cheapest_first
 from kanon_spark.kernels.lattice import attach_rest, close_cheapest_first
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.spanning import spanning_tree

@@ -2,8 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ class Figure:
     solve_cpu: float | None
     bound_cpu: float | None
     stitch: dict[str, Any]
+    models: dict[str, Any] = field(default_factory=dict)
 
     @property
     def known(self) -> peers.Known | None:
@@ -119,19 +120,31 @@ def measure_one(
     way: str,
     effort: str,
     method: str = "lattice",
+    sensitive: Sequence[str] = (),
+    privacy: Mapping[str, Any] | None = None,
 ) -> Figure:
-    """One run through the engine, judged by what it wrote."""
+    """One run through the engine, judged by what it wrote; sensitive columns are no quasi-identifiers."""
     from kanon_spark.config.loader import load_config
     from kanon_spark.engine.runner import run
 
-    qis = QI_SETS[qi_set]
-    more = [TARGET] if VARIANTS[method].target else []
+    qis = tuple(qi for qi in QI_SETS[qi_set] if qi not in sensitive)
+    more = [*([TARGET] if VARIANTS[method].target else []), *sensitive]
     source = folder / f"{'_'.join([qi_set, *more])}.parquet"
     if not source.exists():
         adult.rows[[ROW_ID, *qis, *more]].to_parquet(source, index=False)
     work = folder / "run"
     try:
-        wanted = job(source, work, qis=qis, k=k, method=method, effort=effort, execution=WAYS[way])
+        wanted = job(
+            source,
+            work,
+            qis=qis,
+            k=k,
+            method=method,
+            effort=effort,
+            execution=WAYS[way],
+            sensitive=sensitive,
+            privacy=privacy,
+        )
         manifest = run(load_config(wanted), spark=spark).manifest
         release = pd.read_parquet(work / "release")
     finally:
@@ -152,4 +165,5 @@ def measure_one(
         solve_cpu=kernels.get("solve"),
         bound_cpu=kernels.get("bound"),
         stitch=manifest["stitch"],
+        models={name: each for name, each in manifest["privacy"].items() if "(" in name},
     )

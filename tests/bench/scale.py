@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bench.tables import count_rows, table_path
 from bench.usage import Sampler
 
 Tell = Callable[[str], None]
+SENSITIVE = "hours-per-week"  # some ninety values
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Plan:
     table: Path | None = None
     method: str = "lattice"
     stitch: str = "auto"
+    l_diversity: float | None = None  # measured beside k alone, of the column SENSITIVE
 
     @property
     def qis(self) -> tuple[str, ...]:
@@ -62,6 +64,17 @@ class Size:
     rows: int
     floors: tuple[Measured, ...]
     runs: tuple[Measured, ...]
+    guarded: tuple[Measured, ...] = ()
+
+    @property
+    def guarded_seconds(self) -> float:
+        """Median over the repeats of the runs that ask more than k."""
+        return statistics.median(one.seconds for one in self.guarded)
+
+    @property
+    def guarded_ratio(self) -> float:
+        """How many runs with k alone they take."""
+        return self.guarded_seconds / self.run_seconds
 
     @property
     def floor_seconds(self) -> float:
@@ -96,6 +109,8 @@ class Size:
             "floor_seconds": self.floor_seconds,
             "run_seconds": self.run_seconds,
             "ratio": self.ratio,
+            "guarded_ratio": self.guarded_ratio if self.guarded else None,
+            "guarded": [asdict(one) for one in self.guarded],
             "floors": [asdict(one) for one in self.floors],
             "runs": [asdict(one) for one in self.runs],
         }
@@ -121,15 +136,18 @@ def measure_scale(plan: Plan, tell: Tell) -> list[Size]:
     sizes = []
     for table in tables:
         rows = count_rows(table)
-        floors, runs = [], []
+        floors, runs, guarded = [], [], []
         for turn in range(plan.repeat):
             again = f", {turn + 1} of {plan.repeat}" if plan.repeat > 1 else ""
             common: dict[str, Any] = {"memory": plan.memory, "table": str(table)}
             tell(f"{rows:,} rows: the floor{again}")
             floors.append(in_fresh_process({**common, "what": "floor", "qis": plan.qis, "k": plan.k}))
             tell(f"{rows:,} rows: the run{again}")
-            runs.append(in_fresh_process({**common, "what": "run"}, plan=plan))
-        sizes.append(Size(rows, tuple(floors), tuple(runs)))
+            runs.append(in_fresh_process({**common, "what": "run"}, plan=replace(plan, l_diversity=None)))
+            if plan.l_diversity is not None:
+                tell(f"{rows:,} rows: the run with l-diversity{again}")
+                guarded.append(in_fresh_process({**common, "what": "run"}, plan=plan))
+        sizes.append(Size(rows, tuple(floors), tuple(runs), tuple(guarded)))
     return sizes
 
 
@@ -171,6 +189,8 @@ def in_fresh_process(request: dict[str, Any], *, plan: Plan | None = None) -> Me
                 effort=plan.effort,
                 order=plan.order,
                 execution={"stitch": plan.stitch},
+                sensitive=[SENSITIVE],
+                privacy={} if plan.l_diversity is None else {"l_diversity": plan.l_diversity},
             )
             request["graphs"] = plan.stitch != "local"
         asked = folder / "request.json"

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from bench import peers
 from bench.kernels import Timed
+from bench.privacy import DEMANDS, QI_SET, SENSITIVE, Cost, K
 from bench.quality import Figure
 from bench.scale import Plan, Size, growth
 
@@ -114,6 +115,41 @@ def _ranking(qi_set: str, k: int, way: str, figures: Sequence[Figure]) -> Table:
     return table
 
 
+def privacy_table(costs: Sequence[Cost], *, reference: bool) -> Group:
+    """What each demand costs each method, beside the same without."""
+    title = f"{QI_SET} without {SENSITIVE}, which is sensitive; k = {K}: GCP by the neutral judge"
+    table = Table("method", "demand", title=title, title_justify="left")
+    for name in ("loss", "k alone = 1", "target", "", "ARX", "ARX suppressed", "suppressed", "classes", "worst class"):
+        table.add_column(name, justify="left" if not name else "right", style="bold" if name == "loss" else None)
+    for name in ("solve CPU s", "wall s"):
+        table.add_column(name, justify="right")
+    alone = {cost.figure.method: cost.figure.loss for cost in costs if not DEMANDS[cost.demand].privacy}
+    for cost in costs:
+        figure, arx = cost.figure, DEMANDS[cost.demand].arx
+        theirs = arx if arx is not None and figure.method not in peers.BY_SETS else None
+        table.add_row(
+            figure.method,
+            cost.demand,
+            f"{figure.loss:.4f}",
+            f"{figure.loss / alone[figure.method]:.2f}" if alone.get(figure.method) else "",
+            _loss(cost.target),
+            Text("") if cost.reached is None else OK if cost.reached else ABOVE,
+            _loss(theirs[0] if theirs else None),
+            f"{theirs[1]:,}" if theirs else "",
+            f"{figure.judged.suppressed:,}",
+            f"{figure.judged.classes:,}",
+            ", ".join(f"{model['achieved']:.4g}" for model in figure.models.values()),
+            "" if figure.solve_cpu is None else f"{figure.solve_cpu:.1f}",
+            f"{figure.seconds:.1f}",
+        )
+    notes = [
+        "kmember publishes ranges and sets and is judged by them, the others by hierarchies. A suppressed row costs 1."
+    ]
+    if not reference:
+        notes.append("These are other rows than those of targets and peers: compare with care.")
+    return Group(table, *(Text(note, style="dim") for note in notes))
+
+
 def _notes(figures: Sequence[Figure], *, reference: bool) -> list[str]:
     notes = ["CPU seconds are those of one process with warm kernels; after the slash, what they may be."]
     for one, other in pairwise(figures):
@@ -164,6 +200,9 @@ def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
         "blocks",
     ):
         times.add_column(name, justify="right", style="bold" if name == "ratio" else None)
+    if plan.l_diversity is not None:
+        times.add_column(f"l = {plan.l_diversity:g}: run s", justify="right")
+        times.add_column("of k alone", justify="right", style="bold")
     use = Table("rows", "what", title="Processes (Spark's start apart from s and CPU s)", title_justify="left")
     for name in ("start s", "s", "CPU s", "peak memory"):
         use.add_column(name, justify="right")
@@ -184,8 +223,9 @@ def scale_table(sizes: Sequence[Size], plan: Plan) -> Group:
             f"{metrics['gcp']:.4f}",
             f"{metrics['gcp_bound']:.4f}",
             f"{manifest['blocks']:,}",
+            *([f"{size.guarded_seconds:.1f}", f"{size.guarded_ratio:.2f}"] if size.guarded else []),
         )
-        for what, measured in (("floor", size.floors), ("run", size.runs)):
+        for what, measured in (("floor", size.floors), ("run", size.runs), ("run with models", size.guarded)):
             for one in measured:
                 peak = f"{one.peak_bytes / 2**30:.2f} GB" if one.peak_bytes else "not known here"
                 cpu = f"{one.cpu_seconds:.1f}" if one.peak_bytes else ""

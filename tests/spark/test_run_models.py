@@ -1,0 +1,247 @@
+"""Every method under every privacy model: whole runs of one table, verified, and judged a second time by pycanon.
+
+Each sensitive column of the table has a model of its own, so that one run asks all of them.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from run_world import World, multiset
+
+from kanon_spark.errors import DataError, GuaranteeError, RequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIZE, K = 400, 5
+PLACES = ["lung;inner;*", "heart;inner;*", "skin;outer;*", "eye;outer;*"]
+WITH = {"age": {"hierarchy": {"interval": {"widths": [5, 20]}}}, "zip": {"hierarchy": {"prefix": {"keep": [2, 1]}}}}
+HIERARCHIES: dict[str, Any] = {**WITH, "sex": {"hierarchy": "flat"}}
+RANGES: dict[str, Any] = {"age": {}, "zip": {}, "sex": {}}
+MODELS: dict[str, dict[str, Any]] = {
+    "distinct": {"l_diversity": 3},
+    "entropy": {"l_diversity": {"l": 2.2, "kind": "entropy"}},
+    "recursive": {"l_diversity": {"l": 2, "kind": "recursive", "c": 2.5}},
+    "equal": {"t_closeness": 0.35},
+    "ordered": {"t_closeness": {"t": 0.3, "distance": "ordered"}},
+    "tree": {"hierarchy": "places.csv", "t_closeness": {"t": 0.35, "distance": "hierarchical"}},
+    "alpha": {"alpha": 0.6},
+    "named": {"alpha": {"alpha": 0.5, "values": ["b"]}},
+    "beta": {"beta_likeness": 1.2},
+    "enhanced": {"beta_likeness": {"beta": 1.5, "kind": "enhanced"}},
+    "delta": {"delta_disclosure": 1.6},
+}
+METHODS: dict[str, dict[str, Any]] = {
+    "lattice": HIERARCHIES,
+    "mst": HIERARCHIES,
+    "prgain": HIERARCHIES,
+    "datafly": HIERARCHIES,
+    "incognito": HIERARCHIES,
+    "mondrian": RANGES,
+    "kmember": RANGES,
+    "sbca": RANGES,
+    "kactus": RANGES,
+}
+
+
+def draw(seed: int = 0) -> pd.DataFrame:
+    """Rows whose sensitive values follow their quasi-identifiers a little, so that classes by k alone break demands."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 60, SIZE)
+    table = pd.DataFrame(
+        {"age": age, "zip": rng.choice(["110", "112", "127", "201"], SIZE), "sex": rng.choice(["f", "m"], SIZE)}
+    )
+    for name in MODELS:
+        leaning = (age > 40) & (rng.random(SIZE) < 0.35)
+        value = np.where(leaning, 0, rng.integers(0, 2 if name == "delta" else 4, SIZE))
+        values = (
+            [10, 20, 30, 40] if name == "ordered" else ["lung", "heart", "skin", "eye"] if name == "tree" else "abcd"
+        )
+        table[name] = [values[x] for x in value]
+    table["number"] = np.arange(SIZE)
+    return table
+
+
+@pytest.fixture
+def world(spark: "SparkSession", tmp_path: Any) -> World:
+    made = World(spark, tmp_path)
+    made.write("places.csv", *PLACES)
+    made.save(spark.createDataFrame(draw()))
+    return made
+
+
+def ask(world: World, method: str, **execution: Any) -> Any:
+    options: dict[str, Any] = {"name": method, **({"target": "distinct"} if method == "kactus" else {})}
+    columns = {"sensitive": MODELS, "other": "keep"}
+    privacy = {"max_suppression": 0.5 if method in {"datafly", "incognito"} else 0.1}
+    return world.job(METHODS[method], k=K, columns=columns, privacy=privacy, method=options, execution=execution)
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["one process", "blocks"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_keeps_every_model(world: World, method: str, blocks: bool) -> None:
+    execution = {"block_size": 60, "local_limit": 0, "stitch": "local"} if blocks else {}
+    release = world.run(ask(world, method, **execution))
+    models = {name: each for name, each in release.manifest["privacy"].items() if "(" in name}
+    assert len(models) == len(MODELS)
+    assert all(each["passed"] for each in models.values())
+    judge_by_pycanon(release.table.toPandas())
+
+    # Nothing is lost: what is not released is counted as suppressed, and nothing stands twice.
+    rows = release.manifest["rows"]
+    assert rows["released"] + rows["suppressed"] == rows["input"] == SIZE
+    numbers = [row["number"] for row in release.table.select("number").collect()]
+    assert len(set(numbers)) == len(numbers) == rows["released"]
+    source = draw().set_index("number")[list(MODELS)]
+    kept = release.table.toPandas().set_index("number")[list(MODELS)]
+    pd.testing.assert_frame_equal(kept.sort_index(), source.loc[sorted(numbers)], check_dtype=False)
+
+
+def judge_by_pycanon(rows: pd.DataFrame) -> None:
+    """On the models that pycanon defines as we do (`test_verify_models.py` says where it differs)."""
+    anonymity = pytest.importorskip("pycanon.anonymity")
+    rows = rows.fillna({name: "<null>" for name in RANGES})
+    qi = list(RANGES)
+
+    def found(function: str, column: str) -> Any:
+        return getattr(anonymity, function)(rows, qi, [column])
+
+    assert anonymity.k_anonymity(rows, qi) >= K
+    assert found("l_diversity", "distinct") >= 3
+    assert found("entropy_l_diversity", "entropy") >= 2  # it rounds down
+    assert found("t_closeness", "equal") <= 0.35 + 1e-6
+    assert found("t_closeness", "ordered") <= 0.3 + 1e-6
+    assert found("alpha_k_anonymity", "alpha")[0] <= 0.6 + 1e-6
+    assert found("basic_beta_likeness", "beta") <= 1.2 + 1e-6
+    assert found("delta_disclosure", "delta") < 1.6
+    for _, group in rows.groupby(qi):
+        counts = sorted(group["recursive"].value_counts(), reverse=True)
+        assert counts[0] < 2.5 * sum(counts[1:])
+        assert (group["named"] == "b").mean() <= 0.5 + 1e-9
+        for value, share in group["enhanced"].value_counts(normalize=True).items():
+            whole = (rows["enhanced"] == value).mean()
+            assert share / whole - 1 <= min(1.5, -math.log(whole)) + 1e-9
+
+
+def test_without_models_some_of_them_break(world: World) -> None:
+    """The table is one on which the demands have to be enforced."""
+    release = world.run(world.job(HIERARCHIES, k=K, columns={"sensitive": list(MODELS), "other": "keep"}))
+    with pytest.raises(AssertionError):
+        judge_by_pycanon(release.table.toPandas())
+
+
+def test_suppressed_rows_change_what_the_rest_is_held_against(world: World, spark: "SparkSession") -> None:
+    """One value stands almost alone: its rows are suppressed, and t holds for the distribution of the others."""
+    table = draw(3)[["age", "zip", "sex", "number"]]
+    table["ill"] = np.where(np.arange(SIZE) < 30, "rare", np.where(np.arange(SIZE) % 2, "a", "b"))
+    table.loc[table["ill"] == "rare", ["age", "zip"]] = [59, "999"]
+    world.save(spark.createDataFrame(table))
+    quasi = {**HIERARCHIES, "zip": {"hierarchy": {"prefix": {"keep": [2, 1]}}, "max_level": 1}}
+    for execution in ({}, {"block_size": 50, "local_limit": 0, "stitch": "local"}):
+        job = world.job(
+            quasi,
+            k=K,
+            columns={"sensitive": ["ill"], "other": "keep"},
+            privacy={"t_closeness": 0.2, "max_suppression": 0.1},
+            method={"name": "lattice"},
+            execution=execution,
+        )
+        release = world.run(job)
+        assert release.manifest["rows"]["suppressed"] == 30
+        assert release.manifest["privacy"]["t_closeness(ill)"]["passed"]
+        kept = release.table.toPandas()
+        shares = kept["ill"].value_counts(normalize=True)
+        for _, group in kept.groupby(list(RANGES), dropna=False):
+            here = group["ill"].value_counts(normalize=True).reindex(shares.index, fill_value=0.0)
+            assert (here - shares).abs().sum() / 2 <= 0.2 + 1e-9
+
+
+def test_persons_count_not_rows(world: World, spark: "SparkSession") -> None:
+    """A person who fills a class with rows of many values makes it no more diverse for anybody else."""
+    table = draw(5)[["age", "zip", "sex"]]
+    table["who"] = [f"p{i // 4}" if i < 200 else f"q{i}" for i in range(SIZE)]
+    table["ill"] = np.random.default_rng(1).choice(list("aaab"), SIZE)
+    world.save(spark.createDataFrame(table))
+    for method in ("lattice", "kmember"):
+        job = world.job(
+            METHODS[method],
+            k=K,
+            columns={"sensitive": ["ill"], "other": "drop"},
+            privacy={"unit": "who", "alpha": 0.85, "l_diversity": {"l": 1.3, "kind": "entropy"}},
+            method={"name": method},
+        )
+        release = world.run(job)
+        assert release.manifest["privacy"]["alpha(ill)"]["passed"]
+        assert release.manifest["privacy"]["l_diversity(ill)"]["passed"]
+
+
+@pytest.mark.parametrize("wish", ["wish", {"rule": "CASE WHEN age >= 55 THEN 20 END"}], ids=["column", "rule"])
+def test_each_person_gets_its_own_k(world: World, spark: "SparkSession", wish: Any) -> None:
+    table = draw(2)[["age", "zip", "sex", "number"]]
+    table["wish"] = pd.array([20 if age >= 55 else None for age in table["age"]], dtype="Int64")
+    schema = "age int, zip string, sex string, number int, wish int"
+    records = [tuple(None if value is pd.NA else value for value in row) for row in table.itertuples(index=False)]
+    world.save(spark.createDataFrame([(int(a), z, s, int(n), w) for a, z, s, n, w in records], schema))
+    job = world.job(
+        HIERARCHIES, k=K, privacy={"personal_k": wish}, columns={"other": "keep" if wish != "wish" else "drop"}
+    )
+    release = world.run(job)
+    assert ("wish" in release.table.columns) == (wish != "wish")
+    if "number" not in release.table.columns:
+        assert release.manifest["privacy"]["personal_k"]["passed"]
+        return
+    asked = table.set_index("number")["wish"]
+    for _, group in release.table.toPandas().groupby(list(RANGES)):
+        assert len(group) >= max(K, asked[group["number"]].fillna(0).max())
+
+
+@pytest.mark.parametrize("method", ["lattice", "kmember"])
+def test_k_map_counts_the_population(world: World, spark: "SparkSession", method: str) -> None:
+    sample, everybody = draw(2)[list(RANGES)], draw(2)[list(RANGES)]
+    world.save(spark.createDataFrame(sample))
+    world.save(spark.createDataFrame(everybody), "population")
+    job = world.job(
+        METHODS[method], k=2, privacy={"k_map": {"k": 12, "path": "data/population"}}, method={"name": method}
+    )
+    release = world.run(job)
+    # The population is the sample itself, so that every tuple stands for twelve of its own rows at least.
+    assert release.manifest["privacy"]["k_map"]["passed"]
+    assert min(multiset(release.table).values()) >= 12
+
+
+def test_impossible_demands_are_refused_before_the_work(world: World) -> None:
+    for model, words in (({"l_diversity": 5}, "only 4 values"), ({"alpha": 0.2}, "one single class")):
+        job = world.job(HIERARCHIES, columns={"sensitive": {"distinct": model}, "other": "drop"})
+        with pytest.raises(DataError, match=words):
+            world.run(job)
+        assert "solve" not in world.stages
+        assert not world.sink.exists()
+
+
+def test_a_sensitive_hierarchy_that_misses_values(world: World) -> None:
+    world.write("places.csv", *PLACES[:3])
+    job = world.job(HIERARCHIES, columns={"sensitive": {"tree": MODELS["tree"]}, "other": "drop"})
+    with pytest.raises(DataError, match="tree: 1 distinct value") as caught:
+        world.run(job)
+    assert caught.value.where == "columns.sensitive"
+
+
+def test_more_suppression_than_allowed_publishes_nothing(world: World, spark: "SparkSession") -> None:
+    table = draw(3)[["age", "zip", "sex"]]
+    table["ill"] = np.where(np.arange(SIZE) < 30, "rare", "a")
+    table.loc[table["ill"] == "rare", "zip"] = "999"
+    world.save(spark.createDataFrame(table))
+    quasi = {**HIERARCHIES, "zip": {"hierarchy": {"prefix": {"keep": [2, 1]}}, "max_level": 1}}
+    columns = {"sensitive": ["ill"], "other": "keep"}
+    job = world.job(quasi, columns=columns, privacy={"t_closeness": 0.2, "max_suppression": 0.01})
+    with pytest.raises(GuaranteeError, match="30 of 400 rows"):
+        world.run(job)
+    assert not world.sink.exists()
+
+
+def test_wishes_are_whole_numbers(world: World) -> None:
+    with pytest.raises(RequestError, match="whole number"):
+        world.run(world.job(HIERARCHIES, privacy={"personal_k": {"rule": "CONCAT(zip, 'x')"}}))
