@@ -5,7 +5,7 @@ Idea: a badly placed signature either moves into a neighbour's class or changes 
 grown again from random seeds by cheapest insertion (or nearly cheapest, where there is work to try that); whatever lies
 inside a box enters it at once. New classes are kept if they cost less than the old ones plus a random allowance, which
 shrinks as the work is spent (simulated annealing) and is nothing in the end (descent). The allowance is drawn before
-the building, so that a hopeless attempt stops early.
+the building, so that a hopeless attempt stops early. Nothing is done that would leave a class whose guard refuses it.
 
 Cost: a round looks at the members of two to four classes. The work is counted in evaluations of a value against a box
 and limited by the caller as a function of the size, never by the clock; the random numbers are seeded.
@@ -22,6 +22,7 @@ from kanon_spark.kernels.kmember import FREE, neighbours
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regrowing import regrow
+from kanon_spark.kernels.shortfall import new_tally
 from kanon_spark.kernels.swapping import best_swap, new_scales
 from kanon_spark.kernels.trie import plant
 
@@ -58,7 +59,8 @@ PATIENT = Schedule(hot=1.5, cold=0.1, descent=0.1, swaps=0.5, classes=4, blur=1.
 def anneal(
     problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int, schedule: Schedule = BRIEF
 ) -> Ints:
-    """Improve the classes with a fixed amount of work; none falls under k, what is FREE stays so, the loss never rises.
+    """Improve the classes with a fixed amount of work; none falls under k or out of the guard's
+    favour, what is FREE stays so, the loss never rises.
 
     Args:
         problem: What is being solved.
@@ -83,6 +85,7 @@ def anneal(
         problem.rows,
         problem.persons,
         problem.k,
+        problem.guard,
         class_of.copy(),
         placed,
         near,
@@ -95,7 +98,7 @@ def anneal(
 
 
 @njit(cache=True, nogil=True)
-def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, mean, schedule, seed):  # type: ignore[no-untyped-def]
+def _refine(rules, codes, rows, persons, k, guard, class_of, placed, near, work, mean, schedule, seed):  # type: ignore[no-untyped-def]
     np.random.seed(seed)
     hot, cold = mean * schedule.hot, mean * schedule.cold
     count, width = codes.shape
@@ -142,6 +145,8 @@ def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, mean, 
     adds = np.empty((256, width))
     chosen = np.empty(_MOST_CLASSES, np.int32)
     scales = new_scales(rules)
+    tally = new_tally(guard)
+    early = False
     swapped = 0.0
     done = 0.0
     while done < work:
@@ -164,7 +169,7 @@ def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, mean, 
             if d >= 0 and d != c:
                 allowed = loss[c] + loss[d] - temperature * np.log(1.0 - np.random.random())
                 u, first, second, looked = best_swap(
-                    rules, scales, codes, rows, persons, k, head, after, held, people, s, c, d
+                    rules, scales, codes, rows, persons, k, guard, head, after, held, people, s, c, d, allowed, pool
                 )
                 steps += 30.0 + looked
                 if first + second < allowed:
@@ -209,6 +214,7 @@ def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, mean, 
                 t = after[t]
         if n > len(adds):
             adds = np.empty((2 * n, width))
+        early = not early
         allowed = old - temperature * np.log(1.0 - np.random.random())
         made, reached, steps = regrow(
             rules,
@@ -216,6 +222,9 @@ def _refine(rules, codes, rows, persons, k, class_of, placed, near, work, mean, 
             rows,
             persons,
             k,
+            guard,
+            tally,
+            early,
             box,
             pool,
             n,

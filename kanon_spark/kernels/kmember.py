@@ -4,10 +4,15 @@ Idea (cheapest first): the distance at which a signature's nearest neighbours ho
 will cost. Signatures wait in a heap by that estimate. The first one grows a class by cheapest insertion; if the class
 turns out dearer than the next estimate, it is put back with its true loss, else it is closed. For large k a class grows
 by whole boxes: of its few hundred nearest signatures the one enters that brings most persons for its loss, together
-with all that then lie inside. What cannot fill a class any more joins the one whose total loss rises least.
+with all that then lie inside. What cannot fill a class any more is left to `attaching.py`.
 
 Idea (paper order): start anywhere, take the signature furthest from the last start as the next start, and grow by
 cheapest insertion to k persons.
+
+Where a guard does not accept a class of k persons (in cheapest order, built anew from its start) it grows by what is
+near and brings what it lacks (`extending.py`); the estimates of what has not been grown yet rise by what such classes
+have cost more than their first k persons. A class that takes in all it may and is still refused is given up, and so
+are its members as starts of others: at the end of the greedy, what is left may be good for no class of its own.
 
 Cost: a few trie searches per signature (see `nearest.py`).
 
@@ -18,11 +23,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box, tabulate
+from kanon_spark.kernels.box import EPSILON, begin, loss_of, new_box, tabulate
+from kanon_spark.kernels.extending import ACCEPTED, EXHAUSTED, extend
 from kanon_spark.kernels.growing import CANDIDATES, NEAREST, grow_boxes, grow_exactly, grow_nearest
+from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.nearest import buffers, furthest, gather
 from kanon_spark.kernels.problem import Problem
+from kanon_spark.kernels.shortfall import new_tally
 from kanon_spark.kernels.trie import Trie, plant, put_back, remove, replant
 
 Ints = NDArray[np.int32]
@@ -35,13 +43,13 @@ _SMALL_K_FACTOR, _LARGE_K_FACTOR = 2.0, 3.0
 _MODESTY, _GROWTHS = 0.8, 4  # share of it that is estimated, as long as no more boxes per class have been grown
 _LEARNING = 0.02  # how fast the latter follows what classes really cost
 _SLACK = 0.01  # a class so little dearer than the next estimate is closed: growing another first would save less
-_SCAN_ALL = 64  # so many leftovers look at every class; more of them only at the classes of their neighbours
-_NEIGHBOURS = 24
 _REPLANT = 64  # tries smaller than this are not built again
 
 
 def cheapest_first(problem: Problem, measured: Measured, *, stop: float = np.inf) -> Ints:
     """Class of each signature, FREE for what no class of loss below `stop` has taken.
+
+    Every class has k persons and is accepted by the problem's guard.
 
     Args:
         problem: What to solve.
@@ -61,6 +69,7 @@ def cheapest_first(problem: Problem, measured: Measured, *, stop: float = np.inf
         problem.rows,
         problem.persons,
         problem.k,
+        problem.guard,
         key,
         stop,
         problem.k >= _BOXES_FROM_K,
@@ -78,30 +87,14 @@ def reach(problem: Problem, measured: Measured) -> Floats:
 
 
 def paper_order(problem: Problem, measured: Measured, *, seed: int) -> Ints:
-    """Class of each signature by the paper's greedy; FREE for the last, which hold fewer than k persons."""
+    """Class of each signature by the paper's greedy; FREE for the last, which hold fewer than k persons or are refused."""
     class_of = np.full(problem.size, FREE, dtype=np.int32)
     if problem.size:
         start = int(np.random.default_rng(seed).integers(problem.size))
         trie = plant(measured, np.arange(problem.size, dtype=np.int32))
-        _paper_order(measured.rules, trie, measured.codes, problem.persons, problem.k, start, class_of)
-    return class_of
-
-
-def attach(problem: Problem, measured: Measured, class_of: Ints) -> Ints:
-    """Let each free signature join the class whose total loss rises least; in place, and returned.
-
-    A signature that no class may take (infinite loss, or no class at all) stays FREE: it has to be suppressed.
-    """
-    rest = np.flatnonzero(class_of == FREE).astype(np.int32)
-    if not len(rest) or class_of.max(initial=FREE) < 0:
-        return class_of
-    # Largest first: what many rows share should choose before the classes grow.
-    rest = rest[np.lexsort((rest, -problem.rows[rest]))]
-    near = np.zeros((len(rest), 0), np.int32)
-    if len(rest) > _SCAN_ALL:
-        placed = plant(measured, np.flatnonzero(class_of != FREE).astype(np.int32))
-        near = neighbours(measured, placed, rest, problem.persons, _NEIGHBOURS)
-    _attach(measured.rules, measured.codes, problem.rows, rest, near, class_of)
+        _paper_order(
+            measured.rules, trie, measured.codes, problem.persons, problem.k, problem.guard, start, class_of
+        )
     return class_of
 
 
@@ -166,8 +159,10 @@ def _before(key, one, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, class_of):  # type: ignore[no-untyped-def]
+def _cheapest_first(rules, trie, codes, rows, persons, k, guard, key, stop, boxes, class_of):  # type: ignore[no-untyped-def]
     count = codes.shape[0]
+    asked = asks(guard)
+    tally = new_tally(guard)
     box = new_box(rules)
     search = buffers(trie, max(k, CANDIDATES) + 2 if boxes else NEAREST * k + 2)
     grown = np.empty(count, np.int32)
@@ -177,10 +172,14 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
     free_persons = 0
     factor = _LARGE_K_FACTOR
     growths = 0
+    hopeless = np.zeros(count, np.bool_)
+    grown_before = np.zeros(count, np.bool_)  # its key is no estimate any more
+    surcharge, charged = 1.0, 1  # mean of what the guard makes classes dearer by, over so many
     for s in range(count):
         if persons[s] >= k:
             begin(rules, box, codes, s)
-            if loss_of(rules, box, rows[s]) < stop * rows[s]:
+            grown[0] = s
+            if loss_of(rules, box, rows[s]) < stop * rows[s] and (not asked or accepts(guard, grown[:1])):
                 class_of[s] = classes
                 classes += 1
                 remove(trie, s)
@@ -193,7 +192,7 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
         _sift(heap, key, waiting, at)
     while waiting and free_persons >= k:
         s = heap[0]
-        if class_of[s] >= 0 or key[s] >= _LARGE_K_FACTOR * stop:
+        if class_of[s] >= 0 or hopeless[s] or key[s] >= _LARGE_K_FACTOR * stop:
             waiting -= 1
             heap[0] = heap[waiting]
             _sift(heap, key, waiting, 0)
@@ -203,6 +202,12 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
         top = np.inf
         for c in range(1, min(3, waiting)):
             top = min(top, key[heap[c]])
+        if asked and not boxes and not grown_before[s]:  # boxes learn what their classes cost, whatever made it
+            grown_before[s] = True
+            key[s] *= surcharge
+            if key[s] > top + EPSILON:
+                _sift(heap, key, waiting, 0)
+                continue
         begin(rules, box, codes, s)
         distance = 0.0
         if boxes:
@@ -223,12 +228,21 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
             size, held = grow_boxes(rules, trie, codes, box, persons, k, s, grown, search)
         else:
             size, held = grow_nearest(rules, trie, codes, box, persons, k, s, grown, search)
-        loss = np.inf
-        if held >= k:
-            weight = 0
-            for i in range(size):
-                weight += rows[grown[i]]
-            loss = loss_of(rules, box, weight) / max(1, weight)
+        loss = _loss_per_row(rules, box, rows, grown, size) if held >= k else np.inf
+        if asked and held >= k:
+            plain = loss
+            if not accepts(guard, grown[:size]):
+                for i in range(1, size):
+                    put_back(trie, grown[i])
+                begin(rules, box, codes, s)
+                size, held, end = extend(rules, trie, codes, box, persons, k, guard, tally, grown, 1, stop, search)
+                loss = _loss_per_row(rules, box, rows, grown, size) if end == ACCEPTED else np.inf
+                if end == EXHAUSTED:
+                    for i in range(size):
+                        hopeless[grown[i]] = True
+            if plain > 0 and np.isfinite(loss):
+                charged += 1
+                surcharge += (loss / plain - surcharge) / charged
         if distance > 0 and np.isfinite(loss):
             factor += _LEARNING * (loss / distance - factor)
         if loss < stop and loss <= max(key[s], top) * (1.0 + _SLACK) + EPSILON:
@@ -247,8 +261,18 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, key, stop, boxes, clas
     return classes
 
 
+@njit(cache=True)
+def _loss_per_row(rules, box, rows, grown, size):  # type: ignore[no-untyped-def]
+    weight = 0
+    for i in range(size):
+        weight += rows[grown[i]]
+    return loss_of(rules, box, weight) / max(1, weight)
+
+
 @njit(cache=True, nogil=True)
-def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: ignore[no-untyped-def]
+def _paper_order(rules, trie, codes, persons, k, guard, start, class_of):  # type: ignore[no-untyped-def]
+    asked = asks(guard)
+    tally = new_tally(guard)
     box = new_box(rules)
     search = buffers(trie, 2)
     grown = np.empty(codes.shape[0], np.int32)
@@ -262,7 +286,11 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
         s = furthest(rules, trie, box, search)
         begin(rules, box, codes, s)
         size, held = grow_exactly(rules, trie, codes, box, persons, k, s, grown, search)
-        if held >= k:
+        good = held >= k
+        if good and asked and not accepts(guard, grown[:size]):
+            size, held, end = extend(rules, trie, codes, box, persons, k, guard, tally, grown, size, np.inf, search)
+            good = end == ACCEPTED
+        if good:
             for i in range(size):
                 class_of[grown[i]] = classes
             classes += 1
@@ -270,60 +298,3 @@ def _paper_order(rules, trie, codes, persons, k, start, class_of):  # type: igno
             break
         last = s
     return classes
-
-
-@njit(cache=True, nogil=True)
-def _attach(rules, codes, rows, rest, near, class_of):  # type: ignore[no-untyped-def]
-    count = 0
-    for s in range(len(class_of)):
-        count = max(count, class_of[s] + 1)
-    head = np.full(count, -1, np.int32)
-    after = np.full(len(class_of), -1, np.int32)
-    held = np.zeros(count, np.int64)
-    loss = np.zeros(count)
-    for s in range(len(class_of) - 1, -1, -1):
-        c = class_of[s]
-        if c >= 0:
-            after[s] = head[c]
-            head[c] = s
-            held[c] += rows[s]
-    box = new_box(rules)
-    for c in range(count):
-        if head[c] >= 0:
-            _fill(rules, box, codes, head, after, c)
-            loss[c] = loss_of(rules, box, held[c])
-    seen = np.full(count, -1, np.int32)
-    for i in range(len(rest)):
-        s = rest[i]
-        best, chosen = np.inf, -1
-        everyone = near.shape[1] == 0
-        for _ in range(2):
-            for n in range(count if everyone else near.shape[1]):
-                c = n if everyone else (class_of[near[i, n]] if near[i, n] >= 0 else -1)
-                if c < 0 or head[c] < 0 or (not everyone and seen[c] == i):
-                    continue
-                seen[c] = i
-                _fill(rules, box, codes, head, after, c)
-                enter(rules, box, codes, s)
-                more = loss_of(rules, box, held[c] + rows[s]) - loss[c]
-                if more < best - EPSILON:
-                    best, chosen = more, c
-            if chosen >= 0 or everyone:
-                break
-            everyone = True  # nothing nearby may take it
-        if chosen >= 0:
-            class_of[s] = chosen
-            after[s] = head[chosen]
-            head[chosen] = s
-            held[chosen] += rows[s]
-            loss[chosen] += best
-
-
-@njit(cache=True)
-def _fill(rules, box, codes, head, after, c):  # type: ignore[no-untyped-def]
-    s = head[c]
-    begin(rules, box, codes, s)
-    s = after[s]
-    while s >= 0:
-        enter(rules, box, codes, s)
-        s = after[s]

@@ -4,6 +4,10 @@ Idea: what each waiting signature would add is kept per QI; one that enters chan
 only those are priced again. Whatever lies inside the box enters with it. What cannot fill a class of its own joins the
 one whose loss rises least. As soon as the new classes cost more than is allowed, the attempt ends.
 
+A guard must accept every class. One of k persons that is refused grows on by what adds least loss per gain
+(`shortfall.py`); every other attempt does so from its first signature on, which is better where demands are hard to
+meet, and worse where they meet themselves. What lies inside stays outside if the class would then lack more.
+
 Cost: members of the classes times QIs that change, for each signature that enters.
 """
 
@@ -11,6 +15,11 @@ import numpy as np
 from numba import njit
 
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, price
+from kanon_spark.kernels.extending import price_of_one
+from kanon_spark.kernels.guard import accepts, asks
+from kanon_spark.kernels.shortfall import count, gain_of, recount, shortfall, shortfall_with, weigh_values
+
+_TRIAL = 20.0  # evaluations that take as long as to try one sensitive value
 
 
 @njit(cache=True)
@@ -20,6 +29,9 @@ def regrow(  # type: ignore[no-untyped-def]
     rows,
     persons,
     k,
+    guard,
+    tally,
+    early,
     box,
     pool,
     n,
@@ -36,12 +48,16 @@ def regrow(  # type: ignore[no-untyped-def]
     """Grow new classes from random seeds of the pool; what cannot fill one joins where the loss rises least.
 
     What each of the pool would add is kept per QI: a signature that enters changes the box in one or two of them.
+    With `early`, what a class lacks counts from its first signature on, not only once it has k persons.
 
     Returns:
         How many classes were made, their loss (infinite, or at least `allowed`: given up), and the steps it took.
     """
     width = codes.shape[1]
-    guarded = len(box.tally) > 0
+    labelled = len(box.tally) > 0
+    asked = asks(guard)
+    gain = np.zeros(guard.demands.base[-1])
+    lacks = 0.0
     made = 0
     reached = 0.0
     steps = 0.0
@@ -61,6 +77,9 @@ def regrow(  # type: ignore[no-untyped-def]
                 adds[waiting[i], j] = 0.0
         weight = 0
         inside = 0
+        if asked:
+            recount(guard, tally, pool[entering : entering + 1])
+            lacks = shortfall(guard, tally)
         blurred = blur * np.random.random() if blur > 0 else 0.0
         while True:
             new_class[entering] = made
@@ -71,11 +90,22 @@ def regrow(  # type: ignore[no-untyped-def]
             best = -1
             least = np.inf
             keep = 0
+            helper = -1
+            least_per_gain = np.inf
+            charge = 0.0
+            lacking = lacks > 0.0 and (early or inside >= k)
+            if lacking:
+                weigh_values(guard, tally, gain)
+                charge = price_of_one(box.cost.sum(), inside)
+                steps += _TRIAL * len(gain)
             for i in range(left):
                 w = waiting[i]
                 y = pool[w]
-                if total[w] <= EPSILON:
-                    if guarded:
+                if total[w] <= EPSILON and (not asked or shortfall_with(guard, tally, y) <= lacks):
+                    if asked:
+                        count(guard, tally, y)
+                        lacks = shortfall(guard, tally)
+                    if labelled:
                         enter(rules, box, codes, y)
                     new_class[w] = made
                     weight += rows[y]
@@ -85,15 +115,25 @@ def regrow(  # type: ignore[no-untyped-def]
                 if score < least - EPSILON or (score < least + EPSILON and persons[y] > persons[pool[best]]):
                     best = w
                     least = score
+                if lacking:
+                    gained = gain_of(guard.histograms, guard.demands.base, gain, y)
+                    if gained > 0.0 and charge + total[w] < least_per_gain * gained:
+                        helper = w
+                        least_per_gain = (charge + total[w]) / gained
                 waiting[keep] = w
                 keep += 1
             steps += left + 30.0
             left = keep
-            if inside >= k or best < 0:
+            if (inside >= k and lacks == 0.0) or best < 0:
                 break
+            if helper >= 0 and lacks > 0.0:
+                best = helper
             entering = best
             enter(rules, box, codes, pool[best])
-            if guarded:
+            if asked:
+                count(guard, tally, pool[best])
+                lacks = shortfall(guard, tally)
+            if labelled:
                 box.changed[width - 1] = True
             for i in range(left):
                 if waiting[i] == best:
@@ -102,6 +142,9 @@ def regrow(  # type: ignore[no-untyped-def]
                     break
         if inside < k:
             return made, np.inf, steps
+        if lacks > 0.0:
+            left = _dissolve(new_class, n, made, waiting)
+            break
         free -= inside
         new_loss[made] = loss_of(rules, box, weight)
         new_rows[made] = weight
@@ -113,17 +156,37 @@ def regrow(  # type: ignore[no-untyped-def]
         return made, np.inf, steps
     if left:
         reached = _place_rest(
-            rules, codes, rows, box, pool, n, waiting, left, made, adds, total, new_class, new_loss, new_rows
+            rules, codes, rows, guard, box, pool, n, waiting, left, made, adds, total, new_class, new_loss, new_rows
         )
         steps += (width + 10.0) * (n + left * made)
     return made, reached, steps
 
 
 @njit(cache=True)
-def _place_rest(rules, codes, rows, box, pool, n, rest, size, made, adds, total, new_class, new_loss, new_rows):  # type: ignore[no-untyped-def]
-    """Let what is left join the new classes, each where the loss rises least as they stand; the loss of all of them."""
+def _dissolve(new_class, n, m, waiting):  # type: ignore[no-untyped-def]
+    """The members of new class m wait again; how many are waiting now."""
+    left = 0
+    for i in range(n):
+        if new_class[i] < 0 or new_class[i] == m:
+            new_class[i] = -1
+            waiting[left] = i
+            left += 1
+    return left
+
+
+@njit(cache=True)
+def _place_rest(  # type: ignore[no-untyped-def]
+    rules, codes, rows, guard, box, pool, n, rest, size, made, adds, total, new_class, new_loss, new_rows
+):
+    """Let what is left join the new classes, each where the loss rises least as they stand; the loss of all of them.
+
+    Of those that the guard still accepts; infinite where somebody is refused by all.
+    """
+    asked = asks(guard)
     into = np.full(size, -1, np.int32)
     least = np.full(size, np.inf)
+    rises = np.full((size, made), np.inf)
+    members = np.empty(n, np.int32)
     for m in range(made):
         _fill(rules, codes, box, pool, n, new_class, m)
         box.changed[:] = True
@@ -135,10 +198,15 @@ def _place_rest(rules, codes, rows, box, pool, n, rest, size, made, adds, total,
         for r in range(size):
             own = rows[pool[rest[r]]]
             more = total[rest[r]] * (new_rows[m] + own) + own * new_loss[m] / max(1, new_rows[m])
+            rises[r, m] = more
             if more < least[r]:
                 least[r] = more
                 into[r] = m
     for r in range(size):
+        while asked and into[r] >= 0 and not _stays_good(guard, pool, n, new_class, into[r], rest[r], members):
+            rises[r, into[r]] = np.inf
+            other = np.argmin(rises[r])
+            into[r] = other if rises[r, other] < np.inf else -1
         if into[r] < 0:
             return np.inf
         new_class[rest[r]] = into[r]
@@ -153,6 +221,17 @@ def _place_rest(rules, codes, rows, box, pool, n, rest, size, made, adds, total,
             new_loss[m] = loss_of(rules, box, new_rows[m])
         total += new_loss[m]
     return total
+
+
+@njit(cache=True)
+def _stays_good(guard, pool, n, new_class, m, joining, members):  # type: ignore[no-untyped-def]
+    """Whether new class m is still accepted once a place of the pool has joined it."""
+    size = 0
+    for i in range(n):
+        if new_class[i] == m or i == joining:
+            members[size] = pool[i]
+            size += 1
+    return accepts(guard, members[:size])
 
 
 @njit(cache=True)

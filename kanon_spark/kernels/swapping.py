@@ -14,8 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.box import LABEL, NODE, RANGE
+from kanon_spark.kernels.guard import accepts, asks
 
 _LARGEST = np.iinfo(np.int32).max
+_REFUSAL = 400  # evaluations that take as long as to ask a guard about two classes
 
 
 class Scales(NamedTuple):
@@ -42,13 +44,19 @@ def new_scales(rules):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people, s, giver, taker):  # type: ignore[no-untyped-def]
+def best_swap(  # type: ignore[no-untyped-def]
+    rules, scales, codes, rows, persons, k, guard, head, after, held, people, s, giver, taker, allowed, members
+):
     """What signature s of the giver should change places with in the taker.
+
+    A guard is asked only about what costs less than is allowed and than the best so far.
 
     Returns:
         The partner (-1: none, s just moves), the loss of the giver and of the taker after it (infinite: no way), and
-        how many values were looked at.
+        how many values were looked at; what the guard has refused counts as many as take the same time.
     """
+    asked = asks(guard)
+    refused = 0
     kind, null, bases, steps = rules.kind, rules.null, rules.base, rules.step
     weights, places = rules.weight, rules.place
     start, parent, hi, loss = rules.start, rules.parent, rules.hi, rules.loss
@@ -56,11 +64,11 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
     least, most, values, holders, tally = scales.least, scales.most, scales.values, scales.holders, scales.tally
     width = len(kind)
     labels = shares.shape[1]
-    members = _weigh(kind, bases, codes, shares, head[giver], after, s, -1, 0, scales)
-    if members == 0:
+    weighed = _weigh(kind, bases, codes, shares, head[giver], after, s, -1, 0, scales)
+    if weighed == 0:
         _clear(kind, bases, codes, head[giver], after, s, holders[0])
         return -1, np.inf, np.inf, 0
-    members += _weigh(kind, bases, codes, shares, head[taker], after, -1, s, 1, scales)
+    weighed += _weigh(kind, bases, codes, shares, head[taker], after, -1, s, 1, scales)
 
     best = np.inf
     partner = -1
@@ -118,7 +126,16 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
             if labels:
                 giver_loss += penalty * _minority(tally[0], shares, u, 1.0, tally[2])
                 taker_loss += penalty * _minority(tally[1], shares, u, -1.0, tally[2])
-            if giver_loss + taker_loss < best:
+            better = giver_loss + taker_loss < best
+            if better and asked:
+                better = giver_loss + taker_loss < allowed
+                if better and not (
+                    _accepted(guard, head[giver], after, s, u, members)
+                    and _accepted(guard, head[taker], after, u, s, members)
+                ):
+                    refused += 1
+                    better = False
+            if better:
                 best = giver_loss + taker_loss
                 best_giver, best_taker = giver_loss, taker_loss
                 partner = u
@@ -127,7 +144,23 @@ def best_swap(rules, scales, codes, rows, persons, k, head, after, held, people,
             break
     _clear(kind, bases, codes, head[giver], after, s, holders[0])
     _clear(kind, bases, codes, head[taker], after, s, holders[1])
-    return partner, best_giver, best_taker, 2 * members * width
+    return partner, best_giver, best_taker, 2 * weighed * width + _REFUSAL * refused
+
+
+@njit(cache=True)
+def _accepted(guard, first, after, goes, comes, members):  # type: ignore[no-untyped-def]
+    """Whether a class is accepted once one member has gone and another come (-1: none)."""
+    size = 0
+    y = first
+    while y >= 0:
+        if y != goes:
+            members[size] = y
+            size += 1
+        y = after[y]
+    if comes >= 0:
+        members[size] = comes
+        size += 1
+    return accepts(guard, members[:size])
 
 
 @njit(cache=True)

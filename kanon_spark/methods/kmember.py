@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.annealing import BRIEF, PATIENT, anneal
+from kanon_spark.kernels.attaching import attach
 from kanon_spark.kernels.bounds import simple_bound
-from kanon_spark.kernels.kmember import attach, cheapest_first, paper_order
+from kanon_spark.kernels.kmember import cheapest_first, paper_order
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from random_measures import classes, measured_loss, measured_problems, qi_loss, random_measured
 
 from kanon_spark.kernels.annealing import BRIEF, PATIENT, Schedule, anneal
+from kanon_spark.kernels.attaching import attach
 from kanon_spark.kernels.box import begin, enter, loss_of, rise, tabulate
-from kanon_spark.kernels.kmember import FREE, attach, cheapest_first, neighbours, paper_order, reach
+from kanon_spark.kernels.kmember import FREE, cheapest_first, neighbours, paper_order, reach
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.nearest import furthest, gather, nearest, new_search
 from kanon_spark.kernels.problem import Problem
