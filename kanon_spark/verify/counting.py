@@ -13,15 +13,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from kanon_spark.config.models import SensitiveSpec
 from kanon_spark.verify.groups import TUPLE, quoted, tuple_columns, tuple_hashes, tuple_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+Form = Literal["hash", "text", "value"]
+
 
 def value_column(name: str) -> str:
     """Name under which a sensitive column travels: the users' own names could clash with ours."""
     return f"of {name}"
+
+
+def text_hash(value: "Column") -> "Column":
+    """One long for a value's text."""
+    from pyspark.sql import functions as F
+
+    return F.xxhash64(value.cast("string"))
+
+
+def form_for(spec: SensitiveSpec) -> Form:
+    """What stands for a value: its hash, that of its text where `alpha` names some, itself where its place counts.
+
+    Grouping longs costs half of grouping texts.
+    """
+    if spec.t_closeness is not None and spec.t_closeness.distance != "equal":
+        return "value"
+    return "text" if spec.alpha is not None and spec.alpha.values is not None else "hash"
+
+
+def value_form(column: str, kind: str, form: Form) -> "Column":
+    """A column's values in the given form; NaN is null, and null stays null."""
+    from pyspark.sql import functions as F
+
+    value = F.col(column)
+    if kind in {"float", "double"}:
+        value = F.when(~F.isnan(value), value)
+    if form == "value":
+        return value
+    return F.when(value.isNotNull(), text_hash(value) if form == "text" else F.xxhash64(value))
 
 
 @dataclass(frozen=True)
@@ -64,18 +96,15 @@ class Held:
         joined = carriers.withColumnRenamed("unit", "person").join(tuples, F.col("h") == F.col("entry_h"))
         return cls(joined.drop("h", "entry_h"), "carriers")
 
-    def histogram(self, name: str, *, carrying: bool) -> "DataFrame":
-        """`t1`, `t2`, `value`, `count`; NaN is null. With `carrying` also the distinct persons that carry the value."""
-        from pyspark.sql import functions as F
-
+    def histogram(self, name: str, spec: SensitiveSpec) -> "DataFrame":
+        """`t1`, `t2`, `value` (in the form of `form_for`), `count`, and for alpha distinct persons as `carrying`."""
         own = value_column(name)
-        column = F.col(quoted(own))
-        if self.frame.schema[own].dataType.simpleString() in {"float", "double"}:
-            column = F.when(~F.isnan(column), column)
+        kind = self.frame.schema[own].dataType.simpleString()
+        column = value_form(quoted(own), kind, form_for(spec))
         others = [other for other in ("person", "rows") if other in self.frame.columns]
         each = self.frame.select(*TUPLE, column.alias("value"), *others)
         measures = [self._weight().alias("count")]
-        if carrying:
+        if spec.alpha is not None:
             measures.append(self._persons().alias("carrying"))
         return each.groupBy(*TUPLE, "value").agg(*measures)
 

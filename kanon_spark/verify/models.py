@@ -15,7 +15,7 @@ from kanon_spark.config.models import SensitiveSpec
 from kanon_spark.config.privacy_specs import LDiversitySpec
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
 from kanon_spark.verify.asked import Asked, Found
-from kanon_spark.verify.counting import Held, value_column
+from kanon_spark.verify.counting import Held, form_for, text_hash, value_column
 from kanon_spark.verify.distances import hierarchical_distances, ordered_distances
 from kanon_spark.verify.facts import Check
 from kanon_spark.verify.groups import TUPLE, quoted
@@ -142,7 +142,7 @@ def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list
     from pyspark.sql import functions as F
 
     relative = any((spec.t_closeness, spec.beta_likeness, spec.delta_disclosure))
-    entries = histogram = held.histogram(name, carrying=spec.alpha is not None)
+    entries = histogram = held.histogram(name, spec)
     everybody, values = 0, 0
     if relative:
         histogram = histogram.persist()  # it is looked at several times
@@ -156,8 +156,10 @@ def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list
             known = totals.select(F.col("value").alias("known"), "all")
             entries = entries.join(known, F.col("value").eqNullSafe(F.col("known"))).drop("known")
         if spec.alpha is not None:
-            own = held.counting == "rows"
-            entries = entries.withColumn("members", F.col("size")) if own else entries.join(held.members(), list(TUPLE))
+            if held.counting == "rows":
+                entries = entries.withColumn("members", F.col("size"))
+            else:
+                entries = entries.join(held.members(), list(TUPLE))
         demands = [
             replace(demand, form=plain(getattr(spec, demand.key)))
             for demand in _demands(spec, everybody=everybody, values=values)
@@ -227,7 +229,9 @@ def _demands(spec: SensitiveSpec, *, everybody: int, values: int) -> list[Demand
         found.append(Demand("t_closeness", words, moved, lambda value: value <= t + SLACK))
     if spec.alpha is not None:
         alpha, named = spec.alpha.alpha, spec.alpha.values
-        watched = F.lit(True) if named is None else F.col("value").cast("string").isin(*named)
+        text = F.col("value") if form_for(spec) == "text" else text_hash(F.col("value"))
+        # By hashes, which Spark works out before anything is planned: no value stands in a plan.
+        watched = F.lit(True) if named is None else text.isin(*[text_hash(F.lit(each)) for each in named])
         largest = F.coalesce(F.max(F.when(watched, F.col("carrying") / F.col("members"))), F.lit(0.0))
         what = "no value" if named is None else "none of the named values"
         words = f"{what} with more than {alpha:g} of its persons"
