@@ -49,9 +49,7 @@ def verify(
     ] = None,
     manifest: Annotated[
         Path | None,
-        typer.Option(
-            "--manifest", help="The manifest: what was promised, the row count and the content hash."
-        ),
+        typer.Option("--manifest", help="The manifest: what was promised, the row count and the content hash."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="The configuration: reads the source again and proves every cell.")
