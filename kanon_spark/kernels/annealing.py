@@ -59,8 +59,9 @@ PATIENT = Schedule(hot=1.5, cold=0.1, descent=0.1, swaps=0.5, classes=4, blur=1.
 def anneal(
     problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int, schedule: Schedule = BRIEF
 ) -> Ints:
-    """Improve the classes with a fixed amount of work; none falls under k or out of the guard's
-    favour, what is FREE stays so, the loss never rises.
+    """Improve the classes with a fixed amount of work; none falls under k, what is FREE stays so, the loss never rises.
+
+    Classes that the problem's guard accepts are such afterwards, too.
 
     Args:
         problem: What is being solved.

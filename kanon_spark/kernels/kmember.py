@@ -87,14 +87,12 @@ def reach(problem: Problem, measured: Measured) -> Floats:
 
 
 def paper_order(problem: Problem, measured: Measured, *, seed: int) -> Ints:
-    """Class of each signature by the paper's greedy; FREE for the last, which hold fewer than k persons or are refused."""
+    """Class of each signature by the paper's greedy; FREE for the last, who are fewer than k persons or refused."""
     class_of = np.full(problem.size, FREE, dtype=np.int32)
     if problem.size:
         start = int(np.random.default_rng(seed).integers(problem.size))
         trie = plant(measured, np.arange(problem.size, dtype=np.int32))
-        _paper_order(
-            measured.rules, trie, measured.codes, problem.persons, problem.k, problem.guard, start, class_of
-        )
+        _paper_order(measured.rules, trie, measured.codes, problem.persons, problem.k, problem.guard, start, class_of)
     return class_of
 
 

@@ -93,7 +93,7 @@ def regrow(  # type: ignore[no-untyped-def]
             helper = -1
             least_per_gain = np.inf
             charge = 0.0
-            lacking = lacks > 0.0 and (early or inside >= k)
+            lacking = lacks > 0.0 and (inside >= k or (early and inside > 0))
             if lacking:
                 weigh_values(guard, tally, gain)
                 charge = price_of_one(box.cost.sum(), inside)

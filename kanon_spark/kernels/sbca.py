@@ -13,13 +13,15 @@ The rule, where the paper leaves room:
     distance    sum over the QIs, each times its weight. Hierarchies play no part in it, but values that may not be
                 published together (`max_level`) never meet.
     class       a starter of k persons is alone; else the closest free signatures join until there are k persons, ties
-                in the order of the signatures.
-    left over   what holds fewer than k persons together: free, or put into the class closed last.
+                in the order of the signatures. Where a guard refuses the class, more of them join until it does not.
+    left over   what holds fewer than k persons together, or starts with a signature for which no number of the closest
+                is accepted: free, or put into the class closed last (of those which a guard then still accepts).
 
 Idea: the distances from a starter do not change while its class is filled, and they add up over the QIs. So one search
 of a trie (`closest.py`) finds the whole class, where the paper measures every tuple for each class.
 
-Cost: per class, one search and one pass over the values of the categorical QIs.
+Cost: per class, one search and one pass over the values of the categorical QIs; each time a guard refuses all that was
+found, a search for twice as many persons.
 
 Source: similarity-based clustering algorithm (SBCA); the paper's own is quadratic.
 """
@@ -32,7 +34,9 @@ from numpy.typing import NDArray
 
 from kanon_spark.kernels.closest import Axes, find_closest, new_search, on_grid
 from kanon_spark.kernels.contingency import arrive, leave, longest_prefix, new_contingency, rank_by_similarity
+from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.problem import Forest, Problem
+from kanon_spark.kernels.shortfall import count, new_tally, recount, shortfall
 from kanon_spark.kernels.trie import build, remove, replant
 
 Ints = NDArray[np.int32]
@@ -41,6 +45,7 @@ Floats = NDArray[np.float64]
 
 FREE = -1
 _REPLANT = 64  # tries smaller than this are not built again
+_LOOK_BACK = 100  # so many classes are asked, the last ones first, to take in what is left over
 _BELOW, _ABOVE, _NOWHERE = -1.0, 2.0, 4.0  # numbers lie in 0 … 1; these are at least 1 away from them and each other
 
 
@@ -59,14 +64,15 @@ def similarity_classes(problem: Problem, *, join: bool) -> Ints:
 
     Args:
         problem: What to solve.
-        join: Whether what is left over joins the class that was closed last (of those it may stand in); else, or if
-            there is no class, it is FREE.
+        join: Whether what is left over joins the class that was closed last (of those it may stand in, and which then
+            stay good); else, or if there is no such class, it is FREE.
     """
     class_of = np.full(problem.size, FREE, dtype=np.int32)
     if problem.size:
         table = arrange(problem)
         rows, persons = problem.rows[table.signature], problem.persons[table.signature]
-        class_of[table.signature] = _cluster(table, rows, persons, problem.k, join)
+        guard = problem.guard.take(table.signature)
+        class_of[table.signature] = _cluster(table, rows, persons, problem.k, guard, join)
     return class_of
 
 
@@ -142,20 +148,23 @@ def _zones(forest: Forest, j: int) -> Longs:
 
 
 @njit(cache=True, nogil=True)
-def _cluster(table, rows, persons, k, join):  # type: ignore[no-untyped-def]
+def _cluster(table, rows, persons, k, guard, join):  # type: ignore[no-untyped-def]
     axes, slot, zone_of = table.axes, table.slot, table.zone_of
-    count = len(rows)
-    class_of = np.full(count, FREE, np.int32)
-    trie = build(np.arange(slot.shape[1]).astype(np.int32), slot, np.arange(count).astype(np.int32), count)
+    size = len(rows)
+    class_of = np.full(size, FREE, np.int32)
+    trie = build(np.arange(slot.shape[1]).astype(np.int32), slot, np.arange(size).astype(np.int32), size)
     tables = new_contingency(axes.categoricals, axes.base[axes.categoricals])
     distance = np.zeros(axes.base[axes.categoricals])
     search = new_search(trie)
     free = np.zeros(zone_of.max() + 1, np.int64)  # persons of each zone
-    for s in range(count):
+    for s in range(size):
         free[zone_of[s]] += persons[s]
     last = np.full(len(free), FREE, np.int32)  # the class closed last in each zone
+    before = np.full(size, FREE, np.int32)  # per class: the one closed before it in its zone
+    asked = asks(guard)
+    tally = new_tally(guard)
     classes = 0
-    for first in range(count):
+    for first in range(size):
         if not trie.here[first]:
             continue
         zone = zone_of[first]
@@ -166,25 +175,88 @@ def _cluster(table, rows, persons, k, join):  # type: ignore[no-untyped-def]
         if trie.free[0] * 2 < len(trie.member) and len(trie.member) > _REPLANT:
             trie = replant(trie)
         arrive(tables, slot, rows, trie.here, first)
-        size = 0
+        near = 0
         remove(trie, first)
-        if persons[first] < k:
+        need = k - persons[first]
+        if need > 0 or asked:
             _measure(table, tables, k, first, distance)
-            size = find_closest(axes, trie, distance, persons, slot[first], k - persons[first], search)
-        for i in range(size + 1):
-            s = search.near[i] if i < size else first
+        if need > 0:
+            near = find_closest(axes, trie, distance, persons, slot[first], need, search)
+        if asked:
+            least, found = near, near
+            near = _accepted(guard, tally, first, search.near, least, found)
+            # Refused, with all that was found: look for twice as many persons, as long as there are more.
+            while near < 0 and need < free[zone] - persons[first]:
+                need = max(1, 2 * need)
+                found = find_closest(axes, trie, distance, persons, slot[first], need, search)
+                near = _accepted(guard, tally, first, search.near, least, found)
+            if near < 0:
+                free[zone] = 0  # all that is free here is left over
+                leave(tables, slot, rows, first)
+                continue
+        for i in range(near + 1):
+            s = search.near[i] if i < near else first
             class_of[s] = classes
             free[zone] -= persons[s]
             leave(tables, slot, rows, s)
             if s != first:
                 remove(trie, s)
+        before[classes] = last[zone]
         last[zone] = classes
         classes += 1
     if join:
-        for s in range(count):
-            if class_of[s] == FREE:
-                class_of[s] = last[zone_of[s]]
+        _join_last(guard, zone_of, last, before, class_of)
     return class_of
+
+
+@njit(cache=True)
+def _accepted(guard, tally, first, near, least, found):  # type: ignore[no-untyped-def]
+    """The smallest number, `least` or more, of the `found` nearest that make a class with the starter; -1: none."""
+    recount(guard, tally, near[:least])
+    count(guard, tally, first)
+    for n in range(least, found + 1):
+        if shortfall(guard, tally) == 0.0:
+            return n
+        if n < found:
+            count(guard, tally, near[n])
+    return -1
+
+
+@njit(cache=True)
+def _join_last(guard, zone_of, last, before, class_of):  # type: ignore[no-untyped-def]
+    """What is left over joins the class of its zone that was closed last, of the last few that the guard accepts so."""
+    asked = asks(guard)
+    size = len(class_of)
+    head = np.full(size, -1, np.int32)
+    after = np.full(size, -1, np.int32)
+    members = np.empty(size, np.int32)
+    for s in range(size if asked else 0):
+        if class_of[s] != FREE:
+            after[s] = head[class_of[s]]
+            head[class_of[s]] = s
+    for s in range(size):
+        if class_of[s] != FREE:
+            continue
+        c = last[zone_of[s]]
+        if not asked:
+            class_of[s] = c
+            continue
+        for _ in range(_LOOK_BACK):
+            if c == FREE:
+                break
+            members[0] = s
+            n = 1
+            t = head[c]
+            while t >= 0:
+                members[n] = t
+                n += 1
+                t = after[t]
+            if accepts(guard, members[:n]):
+                class_of[s] = c
+                after[s] = head[c]
+                head[c] = s
+                break
+            c = before[c]
 
 
 @njit(cache=True)

@@ -1,5 +1,6 @@
 """Similarity-based clustering against its rule written down literally: every tuple measured again for each class."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -46,10 +47,11 @@ def problems(draw: st.DrawFn, *, largest: int = 30) -> Problem:
 
 
 class Twin:
-    """The rule, literally."""
+    """The rule, literally; `good` says which classes may be closed."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, good: Callable[[list[int]], bool] | None = None) -> None:
         self.problem = problem
+        self.good = good or (lambda members: bool(problem.persons[members].sum() >= problem.k))
         measure = problem.measure
         assert measure is not None
         self.measure = measure
@@ -128,16 +130,22 @@ class Twin:
             members = [starter]
             distance = self.distances(starter, free)
             for s in sorted(others, key=lambda s: (distance[s], place[s])):
-                if sum(persons[t] for t in members) >= k:
+                if self.good(members):
                     break
                 members.append(s)
-            closed.append(members)
+            if self.good(members):
+                closed.append(members)
+            else:
+                left_over += members
             free = [s for s in free if s not in members]
+        for s in sorted(left_over, key=place.__getitem__) if join else ():
+            for members in closed[::-1]:
+                if self.may_meet(s, members[0]) and self.good([*members, s]):
+                    members.append(s)
+                    break
         class_of = np.full(self.problem.size, FREE, np.int32)
         for number, members in enumerate(closed):
             class_of[members] = number
-        for s in left_over if join else ():
-            class_of[s] = max((n for n, members in enumerate(closed) if self.may_meet(s, members[0])), default=FREE)
         return class_of
 
 

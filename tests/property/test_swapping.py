@@ -38,7 +38,19 @@ def test_the_best_swap_is_that_of_trying_all(problem: Problem, seed: int, penalt
     for s in range(problem.size):
         giver, taker = int(class_of[s]), 1 - int(class_of[s])
         partner, giver_loss, taker_loss, _ = best_swap(
-            measured.rules, scales, measured.codes, problem.rows, problem.persons, problem.k, *chains, s, giver, taker
+            measured.rules,
+            scales,
+            measured.codes,
+            problem.rows,
+            problem.persons,
+            problem.k,
+            problem.guard,
+            *chains,
+            s,
+            giver,
+            taker,
+            np.inf,
+            np.empty(problem.size, np.int32),
         )
         found = giver_loss + taker_loss
         least = np.inf
