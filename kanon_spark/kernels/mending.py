@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.guard import Guard, accepts
-from kanon_spark.kernels.lattice import FREE, attach_boxes, class_table, joined_node, united_cost
+from kanon_spark.kernels.lattice import FREE, attach_boxes, class_table, joined_node, loss_of_each, united_cost
 from kanon_spark.kernels.merging import good_components, merge_boxes
 from kanon_spark.kernels.problem import Forest, Problem
 
@@ -37,14 +37,15 @@ def mend(problem: Problem, class_of: Ints, *, suppressible: int) -> Ints:
         class_of: Class of each signature, good or not; FREE for none.
         suppressible: Rows that may be suppressed. More stay free only where nothing else is left.
     """
+    free = (class_of == FREE) | ~np.isfinite(loss_of_each(problem, class_of))  # what must not be published falls apart
+    class_of = np.where(free, FREE, class_of).astype(np.int32)
     _, inverse = np.unique(class_of, return_inverse=True)
-    free = class_of == FREE
     component = (inverse - int(free.any())).astype(np.int32)
     count = int(component.max(initial=-1)) + 1
     component[free] = count + np.arange(free.sum(), dtype=np.int32)  # every free signature by itself
     nodes, rows, persons = class_table(problem, component)
     guard = problem.guard.merged(component, len(rows))
-    good = good_components(problem.k, guard, persons) & np.isfinite(problem.forest.loss[nodes].sum(axis=1))
+    good = good_components(problem.k, guard, persons)
     good[count:] = False  # what a method has left open may stand alone, but that is for the steps below to say
     parts = _Parts(problem.forest, problem.k, nodes, rows, persons, guard)
     into = np.where(good, np.cumsum(good) - 1, FREE).astype(np.int32)

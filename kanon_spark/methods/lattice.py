@@ -1,17 +1,21 @@
 """`lattice`: close the cheapest group first, over all groups of the lattice; then polish, swap and steal.
 
 Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea, `kernels/polish.py` and
-`kernels/annealing.py` for the refinement; this file only decides how much of each is done.
+`kernels/annealing.py` for the refinement, `kernels/pouring.py` for what is done where classes must satisfy more than k;
+this file only decides how much of each is done.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.bounds import simple_bound
+from kanon_spark.kernels.guard import NOTHING
 from kanon_spark.kernels.lattice import (
+    FREE,
     TIE_ORDERS,
     attach_rest,
     close_cheapest_first,
@@ -22,6 +26,7 @@ from kanon_spark.kernels.lattice import (
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.mending import mend
 from kanon_spark.kernels.polish import polish
+from kanon_spark.kernels.pouring import pour
 from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 
@@ -34,6 +39,13 @@ _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_0
 _POLISH, _SWAP = 0.7, 0.25
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
+# A guard is hard to satisfy if it leaves this share of the signatures open. What they cost then matters more than the
+# order of ties, and at any effort so many steps per signature are spent on it.
+_MANY = 0.05
+_POUR_WORK = 10_000.0
+# Where there is a guard, what helps against one may not against another: spend a tenth of the work, and the rest only
+# if that lowered the loss by this share.
+_PROBE, _PROBE_GAIN = 0.1, 2e-4
 
 
 @dataclass(frozen=True)
@@ -49,14 +61,14 @@ class Lattice:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
         problem = piece.problem
         whole = np.isinf(piece.stop)
-        class_of = self._greedy(piece, ties=TIE_ORDERS[0])
+        class_of, hard = self._greedy(piece, ties=TIE_ORDERS[0])
         cap = None if whole else piece.stop
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=cap, reached=loss_of_each(problem, class_of))
         if not self.refines(piece.whole_size):
             return Solution(class_of, bound)
-        if count_misplaced(problem, class_of, bound) > _FEW * problem.size:
+        if not hard and count_misplaced(problem, class_of, bound) > _FEW * problem.size:
             # Ties swing the result by up to a percent. Where there is something to win, try several orders.
-            others = [self._greedy(piece, ties=ties) for ties in TIE_ORDERS[1:]]
+            others = [self._greedy(piece, ties=ties)[0] for ties in TIE_ORDERS[1:]]
             class_of = min([class_of, *others], key=lambda each: _worth(piece, each))
         return Solution(self.refine(piece, class_of, bound), bound)
 
@@ -65,25 +77,84 @@ class Lattice:
         return whole_size <= _MOST_SIGNATURES[self.effort]
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Polish and swap in proportion to what is misplaced in this piece, then steal."""
+        """Polish and swap in proportion to what is misplaced in this piece, then steal, then pour."""
+        problem = piece.problem
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
-        misplaced = count_misplaced(piece.problem, class_of, bound)
+        misplaced = count_misplaced(problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        heat, seed = _HEAT[self.effort], piece.seed
-        class_of = polish(piece.problem, class_of, target=bound, work=_POLISH * work, seed=seed, heat=heat)
-        measured = Measured.of(piece.problem)
-        class_of = anneal(piece.problem, measured, class_of, work=_SWAP * work, seed=seed)
-        stolen = steal(piece.problem, class_of, upto=1.0)
-        # Stealing goes by nodes; ranges and sets are published tight, and may have been better off before.
-        rows, suppressed = piece.problem.rows, piece.suppressed
-        before = measured.total(class_of, rows, suppressed=suppressed)
-        return stolen if measured.total(stolen, rows, suppressed=suppressed) <= before else class_of
+        class_of = self._polish(piece, class_of, bound, work=_POLISH * work)
+        measured = Measured.of(problem)
+        class_of = anneal(problem, measured, class_of, work=_SWAP * work, seed=piece.seed)
+        # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
+        class_of = _better(piece, measured, class_of, steal(problem, class_of, upto=1.0))
+        poured = self._pour(piece, class_of, work=work)
+        return _better(piece, measured, class_of, poured)
+
+    def _polish(
+        self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], *, work: float
+    ) -> NDArray[np.int32]:
+        """Solve neighbourhoods again."""
+        problem, heat = piece.problem, _HEAT[self.effort]
+
+        def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
+            return polish(problem, class_of, target=bound, work=work, seed=seed, heat=heat)
+
+        if problem.guard.asks:
+            return _while_it_pays(piece, class_of, more, work=work)
+        return more(class_of, work, piece.seed)
 
     @staticmethod
-    def _greedy(piece: Piece, *, ties: int) -> NDArray[np.int32]:
-        """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached."""
-        class_of = close_cheapest_first(piece.problem, stop=piece.stop, ties=ties)
-        return place_rest(piece, class_of) if np.isinf(piece.stop) else class_of
+    def _pour(piece: Piece, class_of: NDArray[np.int32], *, work: float) -> NDArray[np.int32]:
+        """Pour from dear classes into cheaper boxes, where a guard stands in the way of everything else."""
+        problem = piece.problem
+
+        def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
+            return pour(problem, class_of, work=work, seed=seed)
+
+        return _while_it_pays(piece, class_of, more, work=work) if problem.guard.asks else class_of
+
+    @staticmethod
+    def _greedy(piece: Piece, *, ties: int) -> tuple[NDArray[np.int32], bool]:
+        """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached.
+
+        Returns:
+            The classes, and whether the guard has turned out to be hard to satisfy.
+        """
+        problem = piece.problem
+        class_of = close_cheapest_first(problem, stop=piece.stop, ties=ties)
+        hard = _is_hard(piece, int((class_of == FREE).sum()))
+        if np.isinf(piece.stop):
+            class_of = place_rest(piece, class_of)
+        if hard:
+            price = min(piece.stop, piece.suppressed)
+            class_of = pour(problem, class_of, work=_POUR_WORK * problem.size, seed=piece.seed, open_cost=price)
+        return class_of, hard
+
+
+def _is_hard(piece: Piece, left: int) -> bool:
+    """Whether the guard keeps many signatures open that k alone, and the stop, would not."""
+    problem = piece.problem
+    many = _MANY * problem.size
+    if not problem.guard.asks or left <= many:
+        return False
+    if np.isfinite(piece.stop):
+        left -= int((close_cheapest_first(replace(problem, guard=NOTHING), stop=piece.stop) == FREE).sum())
+    return left > many
+
+
+def _while_it_pays(
+    piece: Piece,
+    class_of: NDArray[np.int32],
+    more: Callable[[NDArray[np.int32], float, int], NDArray[np.int32]],
+    *,
+    work: float,
+) -> NDArray[np.int32]:
+    """Do a little more of something, and the rest of it where that was worth the while."""
+    before = total_loss(piece.problem, class_of, suppressed=0.0)
+    class_of = more(class_of, _PROBE * work, piece.seed)
+    if total_loss(piece.problem, class_of, suppressed=0.0) > (1 - _PROBE_GAIN) * before:
+        return class_of
+    return more(class_of, (1 - _PROBE) * work, piece.seed + 1)
 
 
 def place_rest(piece: Piece, class_of: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -91,6 +162,13 @@ def place_rest(piece: Piece, class_of: NDArray[np.int32]) -> NDArray[np.int32]:
     if piece.problem.guard.asks:
         return mend(piece.problem, class_of, suppressible=piece.suppressible)
     return attach_rest(piece.problem, class_of)
+
+
+def _better(piece: Piece, measured: Measured, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The other classes, unless they cost more."""
+    rows, suppressed = piece.problem.rows, piece.suppressed
+    before = measured.total(one, rows, suppressed=suppressed)
+    return other if measured.total(other, rows, suppressed=suppressed) <= before else one
 
 
 def _worth(piece: Piece, class_of: NDArray[np.int32]) -> float:
