@@ -40,9 +40,9 @@ _POLISH, _SWAP = 0.7, 0.25
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 # A guard is hard to satisfy if it leaves this share of the signatures open. What they cost then matters more than the
-# order of ties, and at any effort so many steps per signature are spent on it.
+# order of ties, and at any effort so many steps per signature are spent on it, up to the most for a piece.
 _MANY = 0.05
-_POUR_WORK = 10_000.0
+_POUR_WORK, _MOST_POUR_WORK = 10_000.0, 1e9
 # Where there is a guard, what helps against one may not against another: spend a tenth of the work, and the rest only
 # if that lowered the loss by this share.
 _PROBE, _PROBE_GAIN = 0.1, 2e-4
@@ -87,8 +87,7 @@ class Lattice:
         class_of = anneal(problem, measured, class_of, work=_SWAP * work, seed=piece.seed)
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
         class_of = _better(piece, measured, class_of, steal(problem, class_of, upto=1.0))
-        poured = self._pour(piece, class_of, work=work)
-        return _better(piece, measured, class_of, poured)
+        return _better(piece, measured, class_of, self._pour(piece, class_of, work=work))
 
     def _polish(
         self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], *, work: float
@@ -127,7 +126,8 @@ class Lattice:
             class_of = place_rest(piece, class_of)
         if hard:
             price = min(piece.stop, piece.suppressed)
-            class_of = pour(problem, class_of, work=_POUR_WORK * problem.size, seed=piece.seed, open_cost=price)
+            work = min(_POUR_WORK * problem.size, _MOST_POUR_WORK)
+            class_of = pour(problem, class_of, work=work, seed=piece.seed, open_cost=price)
         return class_of, hard
 
 
@@ -166,6 +166,8 @@ def place_rest(piece: Piece, class_of: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def _better(piece: Piece, measured: Measured, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The other classes, unless they cost more."""
+    if other is one:
+        return one
     rows, suppressed = piece.problem.rows, piece.suppressed
     before = measured.total(one, rows, suppressed=suppressed)
     return other if measured.total(other, rows, suppressed=suppressed) <= before else one
