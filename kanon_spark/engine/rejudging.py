@@ -121,7 +121,9 @@ def histogram_judge(sensitive: Sensitive, pairs: "Callable[[DataFrame], DataFram
         else:
             each = F.flatten(F.array_sort(F.collect_list(F.array("key", "number")))).alias(HISTOGRAM)
             held = pairs(released).groupBy("class_id").agg(F.max("persons").alias("persons"), each)
-        judged = with_goodness(held, k=k, demands=sensitive.judged(held).demands)
+        # What is counted here is counted exactly.
+        demands = sensitive.judged(held).demands._replace(repeated=False)
+        judged = with_goodness(held, k=k, demands=demands)
         found = judged.where(~F.col("good")).select("class_id").toPandas()
         return found["class_id"].to_numpy(np.int64)
 

@@ -68,6 +68,8 @@ class Demands(NamedTuple):
         node_share: The release's share of each node; those of column j begin at `node_share_at[j]`.
         node_share_at: Where they begin.
         amount: The k that each code asks for (1 where the column is not one of wishes).
+        repeated: Whether a person may be counted several times for one value, in several signatures of a class: then
+            shares are of all that is counted, and only a count of the class itself says what they really are.
     """
 
     code: Longs
@@ -90,14 +92,18 @@ class Demands(NamedTuple):
     node_share: Floats
     node_share_at: Longs
     amount: Longs
+    repeated: bool = False
 
     @classmethod
-    def of(cls, columns: Sequence[Column], models: Mapping[str, Sequence[Model]]) -> "Demands":
+    def of(
+        cls, columns: Sequence[Column], models: Mapping[str, Sequence[Model]], *, repeated: bool = False
+    ) -> "Demands":
         """Put demands together.
 
         Args:
             columns: The sensitive columns, in the order in which histograms carry them.
             models: What is asked of each, by name; a column may have several models, or none.
+            repeated: Whether persons may be counted several times for one value.
 
         Raises:
             RequestError: A model says nothing about such a column, or its column is not there.
@@ -144,6 +150,7 @@ class Demands(NamedTuple):
                 [np.ones(c.size, np.int64) if c.amounts is None else np.maximum(1, c.amounts) for c in columns],
                 np.int64,
             ),
+            repeated=repeated,
         )
 
 
@@ -218,7 +225,8 @@ def achieved(demands, d, values, counts, persons):  # type: ignore[no-untyped-de
         share = demands.node_share[demands.node_share_at[j] : demands.node_share_at[j + 1]]
         return hierarchical_distance(values, counts, node, share, demands.height[j])
     if code == ALPHA:
-        return largest_share(values, counts, persons, demands.watched[demands.watch[d, 0] : demands.watch[d, 1]])
+        counted = max(persons, counts.sum()) if demands.repeated else persons
+        return largest_share(values, counts, counted, demands.watched[demands.watch[d, 0] : demands.watch[d, 1]])
     if code in (BETA, ENHANCED):
         return largest_rise(values, counts, demands.share[first:end], code == ENHANCED)
     if code == DELTA:

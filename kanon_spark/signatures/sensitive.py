@@ -96,11 +96,13 @@ class Judged:
         columns: The columns as the models see them.
         models: What is asked of each.
         tallies: Persons (rows) of each code.
+        repeated: Whether persons are counted once for each of their signatures: there is a unit.
     """
 
     columns: tuple[Column, ...]
     models: Mapping[str, tuple[Model, ...]]
     tallies: tuple[Longs, ...]
+    repeated: bool = False
 
     @classmethod
     def of(cls, config: Config, book: Sequence[QiColumn], tallies: Sequence[Longs]) -> "Judged":
@@ -116,12 +118,12 @@ class Judged:
             codes = {text: code for code, text in enumerate(column.texts) if text is not None}
             columns.append(_column(column, tally, hierarchy=spec.hierarchy is not None))
             models[column.name] = models_of(spec, config.privacy, codes)
-        return cls(tuple(columns), models, tuple(tallies))
+        return cls(tuple(columns), models, tuple(tallies), config.privacy.unit is not None)
 
     @property
     def demands(self) -> Demands:
         """What kernels are told."""
-        return Demands.of(self.columns, self.models)
+        return Demands.of(self.columns, self.models, repeated=self.repeated)
 
     @property
     def relative(self) -> bool:
@@ -140,7 +142,9 @@ class Judged:
 
     def refuse_impossible(self, *, suppressible: int, persons: int) -> list[str]:
         """Stop where no release can meet a demand; what leaves hardly any choice is returned as warnings."""
-        found = impossible(self.columns, self.models, suppressible=suppressible, persons=persons)
+        # Persons who stand in several signatures are counted in each: shares are then of all that is counted.
+        everybody = None if self.repeated else persons
+        found = impossible(self.columns, self.models, suppressible=suppressible, persons=everybody)
         if found:
             raise DataError(
                 "; ".join(text.replace(WISHES, "privacy.personal_k") for text in found),
