@@ -217,7 +217,7 @@ def _polish(  # type: ignore[no-untyped-def]
             blur = np.random.random()
             ranked = np.argsort(group_cost * (1.0 + blur * np.random.random(len(group_cost))))
             trial = np.full(size, -1, np.int32)
-            made = _close(ranked, offset, members, sig, own_persons, k, guard, trial, 0)
+            made = _close(ranked, offset, members, sig, own_persons, k, guard, trial, np.int64(0))
             if made == 0:
                 continue
             t_nodes = np.zeros((made, width), np.int32)

@@ -29,6 +29,7 @@ def settle(  # type: ignore[no-untyped-def]
     count = nodes.shape[0]
     asked = asks(guard)
     buffer = np.empty(len(sig) if asked else 0, np.int32)
+    nobody = np.int64(-1)  # a bare -1 would be a type of its own, for which `_stays_good` is compiled, too
     size = len(sig)
     width = codes.shape[1]
     for i in range(size):
@@ -44,7 +45,7 @@ def settle(  # type: ignore[no-untyped-def]
             if rise < best:
                 best = rise
                 chosen = c
-        if chosen < 0 or (asked and not _stays_good(guard, trial, sig, chosen, i, -1, buffer)):
+        if chosen < 0 or (asked and not _stays_good(guard, trial, sig, chosen, i, nobody, buffer)):
             return np.inf
         trial[i] = chosen
         rows[chosen] += all_rows[s]
@@ -80,8 +81,8 @@ def settle(  # type: ignore[no-untyped-def]
                 chosen = c
         if chosen >= 0 and asked:
             # A class may lose all its members; otherwise both must stay good.
-            stays = _stays_good(guard, trial, sig, own, -1, i, buffer)
-            if not stays or not _stays_good(guard, trial, sig, chosen, i, -1, buffer):
+            stays = _stays_good(guard, trial, sig, own, nobody, i, buffer)
+            if not stays or not _stays_good(guard, trial, sig, chosen, i, nobody, buffer):
                 continue
         if chosen >= 0:
             trial[i] = chosen

@@ -85,8 +85,16 @@ def ask(world: World, method: str, names: list[str], **execution: Any) -> Any:
     return world.job(quasi, k=K, columns=columns, privacy=privacy, method=options, execution=execution)
 
 
-@pytest.mark.parametrize("blocks", [False, True], ids=["one process", "blocks"])
-@pytest.mark.parametrize("method", METHODS)
+# Over blocks every shape of method is tried each time, its others with --slow.
+SELDOM = {"mst", "datafly", "incognito", "sbca", "kactus"}
+PAIRS = [(method, blocks) for method in METHODS for blocks in (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("method", "blocks"),
+    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] in SELDOM and pair[1] else ()) for pair in PAIRS],
+    ids=[f"{method}, {'blocks' if blocks else 'one process'}" for method, blocks in PAIRS],
+)
 def test_every_method_keeps_every_model(world: World, method: str, blocks: bool) -> None:
     execution = {"block_size": 60, "local_limit": 0, "stitch": "local"} if blocks else {}
     names = HALVES[(list(METHODS).index(method) + blocks) % 2]
