@@ -202,8 +202,8 @@ def _refine(rules, codes, rows, persons, k, guard, class_of, placed, near, work,
         if classes == 1:
             continue
         old = 0.0
-        n = 0
-        free_people = 0
+        n = np.int64(0)  # a bare 0 would be a type of its own, for which `regrow` is compiled, too
+        free_people = np.int64(0)
         for i in range(classes):
             old += loss[chosen[i]]
             free_people += people[chosen[i]]

@@ -233,7 +233,8 @@ def _cheapest_first(rules, trie, codes, rows, persons, k, guard, key, stop, boxe
                 for i in range(1, size):
                     put_back(trie, grown[i])
                 begin(rules, box, codes, s)
-                size, held, end = extend(rules, trie, codes, box, persons, k, guard, tally, grown, 1, stop, search)
+                size = np.int64(1)  # a bare 1 would be a type of its own, for which `extend` is compiled, too
+                size, held, end = extend(rules, trie, codes, box, persons, k, guard, tally, grown, size, stop, search)
                 loss = _loss_per_row(rules, box, rows, grown, size) if end == ACCEPTED else np.inf
                 if end == EXHAUSTED:
                     for i in range(size):

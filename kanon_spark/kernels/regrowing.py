@@ -186,7 +186,7 @@ def _place_rest(  # type: ignore[no-untyped-def]
     into = np.full(size, -1, np.int32)
     least = np.full(size, np.inf)
     rises = np.full((size, made), np.inf)
-    members = np.empty(n, np.int32)
+    members = np.empty(n if asked else 0, np.int32)
     for m in range(made):
         _fill(rules, codes, box, pool, n, new_class, m)
         box.changed[:] = True

@@ -191,8 +191,13 @@ def _cluster(table, rows, persons, k, guard, join):  # type: ignore[no-untyped-d
                 found = find_closest(axes, trie, distance, persons, slot[first], need, search)
                 near = _accepted(guard, tally, first, search.near, least, found)
             if near < 0:
-                free[zone] = 0  # all that is free here is left over
+                # All that is free here is left over, and leaves the tables at once, as a class would.
+                free[zone] = 0
                 leave(tables, slot, rows, first)
+                for s in range(first + 1, size):
+                    if trie.here[s] and zone_of[s] == zone:
+                        remove(trie, s)
+                        leave(tables, slot, rows, s)
                 continue
         for i in range(near + 1):
             s = search.near[i] if i < near else first
