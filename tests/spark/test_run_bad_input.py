@@ -75,7 +75,7 @@ BAD: dict[str, tuple[Callable[[World], Path], int, list[str]]] = {
     "target is somebody's folder": (job(sink={"path": "out/strange"}), 2, ["sink.path", "not overwritten"]),
     "target is the source": (job(sink={"path": "data/table"}), 2, ["sink.path", "source"]),
     "a condition that is none": (job(source={"path": "data/table", "where": "age <"}), 2, ["source.where", "age"]),
-    "a feature to come": (job(privacy={"l_diversity": 2}), 2, ["l_diversity"]),
+    "a feature to come": (job(schedule={"ledger": "runs"}), 2, ["schedule.ledger"]),
     "too much suppression": (
         job(qis={"age": {"hierarchy": {"interval": {"widths": [10]}}, "max_level": 1}}),
         4,

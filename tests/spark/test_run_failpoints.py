@@ -21,10 +21,18 @@ WAYS: dict[str, dict[str, Any]] = {
     "one process": {},
     "blocks": {"execution": BLOCKS},
     "tree": {"method": {"name": "mst"}},
+    "persons": {"privacy": {"unit": "n", "personal_k": {"rule": "2"}}},
     "graphframes": {"execution": {**BLOCKS, "stitch": "graphframes"}},
 }
 # Every stage, in the way of working that has it; those that several have are done once.
-WAY_OF = {"blocks": "blocks", "rest": "blocks", "refine": "blocks", "tree": "tree", "stitch": "graphframes"}
+WAY_OF = {
+    "blocks": "blocks",
+    "rest": "blocks",
+    "refine": "blocks",
+    "tree": "tree",
+    "stitch": "graphframes",
+    "rejudge": "persons",
+}
 POINTS = [(name, WAY_OF.get(name, "one process")) for name in STAGES]
 POINTS += [("solve", "blocks"), ("recode", "blocks"), ("publish:between", "one process")]
 
