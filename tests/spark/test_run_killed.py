@@ -32,6 +32,8 @@ def test_killed(spark: "SparkSession", tmp_path: Path, repo: Path, point: str) -
     rows = [(20 + n * 7 % 13, "mf"[n % 2], n) for n in range(40)]
     world.save(spark.createDataFrame(rows, "age int, sex string, n int"))
     more: dict[str, Any] = {"method": {"name": "mst"}} if point == "tree" else {}
+    if point == "rejudge":
+        more["privacy"] = {"unit": "n", "personal_k": {"rule": "2"}}
     if point in {"blocks", "stitch", "rest", "refine"}:
         more["execution"] = {"local_limit": 0, "block_size": 4, "stitch": "local"}
     if point == "stitch":
