@@ -11,6 +11,7 @@ from kanon_spark.logs import logger
 from kanon_spark.releases.owner import Heartbeat, Owner
 
 _ATTEMPTS = 50
+_PAUSE = 0.02  # seconds before a run looks again whether another has broken the lock
 
 
 class TargetLock:
@@ -101,16 +102,30 @@ class TargetLock:
         return Owner.from_text(text) or unknown
 
     def _break(self, stale: Owner) -> None:
-        """Take a stale lock away. Of several runs that see it, one rename succeeds."""
+        """Take a stale lock away. Runs that see it do so in turn, and look again when it is theirs."""
+        turn = self.path + ".breaking"
+        if not self._store.create_exclusive(turn, self._owner.to_text()):
+            self._sweep()  # whoever breaks it may have died over it
+            time.sleep(_PAUSE)
+            return
+        try:
+            self._take_away(stale)
+        finally:
+            self._store.delete(turn)
+
+    def _take_away(self, stale: Owner) -> None:
+        found = self._holder()
+        if found is None or (found.run_id, found.beat) != (stale.run_id, stale.beat):
+            return  # somebody else broke or released it meanwhile
         aside = f"{self.path}.{self.run_id}.stale"
         try:
             self._store.rename(self.path, aside)
         except OSError:
-            return  # somebody else broke or released it: look again
+            return  # its holder woke up and released it: look again
         text = self._store.read_text(aside)
         taken = Owner.from_text(text)
         if taken is not None and (taken.run_id, taken.beat) != (stale.run_id, stale.beat):
-            # Between our look and our rename the lock changed hands or its holder woke up: give it back.
+            # Its holder woke up between our look and our rename: give it back.
             self._store.create_exclusive(self.path, text)
         else:
             logger.warning("[%s] broke the stale lock of run %s (host %s)", self.run_id, stale.run_id, stale.host)
@@ -120,7 +135,7 @@ class TargetLock:
         """Delete what a run that died while it wrote or broke this lock left beside it, once it is a lease old."""
         folder, prefix = parent_of(self.path), name_of(self.path) + "."
         for name in self._store.list(folder):
-            if name.startswith(prefix) and name.endswith((".tmp", ".stale")):
+            if name.startswith(prefix) and name.endswith((".tmp", ".stale", ".breaking")):
                 path = join(folder, name)
                 try:
                     if time.time() - self._store.modified_time(path) > self._owner.lease:

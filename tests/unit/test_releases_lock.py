@@ -121,6 +121,19 @@ def test_a_lock_that_changed_hands_while_it_was_broken_is_given_back(path: str) 
     assert store.list(str(Path(path).parent)) == [Path(path).name]
 
 
+def test_who_comes_second_to_a_stale_lock_waits_for_the_first(path: str, dead_pid: int) -> None:
+    store, turn = LocalStore(), path + ".breaking"
+    stale = text_of("killed", pid=dead_pid, birth="1")
+    store.write_text(path, stale)
+    store.write_text(turn, "")
+    with pytest.raises(LockedError, match="all the time"):
+        lock_of(path, "second").acquire()
+    assert store.read_text(path) == stale and store.exists(turn)
+    os.utime(turn, (time.time() - 10, time.time() - 10))  # the first has died over it
+    with lock_of(path, "second"):
+        assert not store.exists(turn)
+
+
 def test_leftovers_of_dead_lockers_are_swept(path: str) -> None:
     old, young = Path(path + ".abc.tmp"), Path(path + ".run.stale")
     with lock_of(path, "first", lease=5):
