@@ -289,7 +289,7 @@ class Solver:
             codes = self.codes(region)
             piece_of = np.zeros(len(region), np.int32)
             if len(region) > block_size:
-                piece_of = self._cut_here(codes, block_size)
+                piece_of = self.cut_here(codes, block_size).assign(codes)
             for piece in np.unique(piece_of):
                 solved = self.solve(region[piece_of == piece].reset_index(drop=True), turn=turn, block=block)
                 closed = ~solved["open"]
@@ -299,13 +299,13 @@ class Solver:
                 parts.append(solved)
         return pd.concat(parts, ignore_index=True)
 
-    def _cut_here(self, codes: NDArray[np.int32], block_size: int) -> NDArray[np.int32]:
-        """Block of each signature, cut and counted in this process."""
+    def cut_here(self, codes: NDArray[np.int32], block_size: int) -> Cuts:
+        """Cuts of these signatures into blocks, counted in this process."""
 
         def count(cuts: Cuts, request: CellRequest) -> Cells:
             return count_cells(codes, cuts.assign(codes), request, cuts.forest)
 
-        return cut_blocks(self.cut_forest, signatures=len(codes), block_size=block_size, count=count).assign(codes)
+        return cut_blocks(self.cut_forest, signatures=len(codes), block_size=block_size, count=count)
 
     @property
     def counted(self) -> frozenset[int]:

@@ -86,7 +86,7 @@ def anneal(
         problem.rows,
         problem.persons,
         problem.k,
-        problem.guard,
+        problem.guard.compiled,
         class_of.copy(),
         placed,
         near,

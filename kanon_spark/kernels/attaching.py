@@ -54,7 +54,7 @@ def attach(problem: Problem, measured: Measured, class_of: Ints) -> Ints:
 def _join(problem: Problem, measured: Measured, rest: Ints, near: Ints, class_of: Ints) -> bool:
     """Whether somebody has joined after the guard had refused another."""
     return _attach(  # type: ignore[no-any-return]
-        measured.rules, measured.codes, problem.rows, problem.guard, rest, near, class_of
+        measured.rules, measured.codes, problem.rows, problem.guard.compiled, rest, near, class_of
     )
 
 

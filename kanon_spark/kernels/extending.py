@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from kanon_spark.kernels.box import EPSILON, enter, rise, tabulate
-from kanon_spark.kernels.shortfall import count, gain_of, recount, shortfall, weigh_values
+from kanon_spark.kernels.shortfall import count, gain_of, new_gain, recount, shortfall, weigh_values
 from kanon_spark.kernels.trie import remove
 
 ACCEPTED, DEAR, EXHAUSTED = 0, 1, 2
@@ -29,9 +29,11 @@ def extend(rules, trie, codes, box, persons, k, guard, tally, grown, size, limit
         How many signatures the class has, their persons, and whether it is ACCEPTED, has become too DEAR (its loss per
         row has reached the limit), or nothing more may enter (EXHAUSTED).
     """
+    if guard is None:
+        return size, np.int64(0), ACCEPTED
     recount(guard, tally, grown[:size])
     lacks = shortfall(guard, tally)
-    gain = np.zeros(guard.demands.base[-1])
+    gain = new_gain(guard)
     held = 0
     for i in range(size):
         held += persons[grown[i]]
@@ -71,7 +73,6 @@ def _most_helpful(rules, trie, box, guard, gain, most, charge, search):  # type:
     first, last, child, child_end, depth = trie.first, trie.last, trie.child, trie.child_end, trie.depth
     value, free, member, slot, here = trie.value, trie.free, trie.member, trie.slot, trie.here
     node, price, own_child = search.node, search.cost, search.own
-    histograms, columns = guard.histograms, guard.demands.base
     width = len(order)
     least, found = np.inf, -1
     near, nearest = np.inf, -1
@@ -121,7 +122,7 @@ def _most_helpful(rules, trie, box, guard, gain, most, charge, search):  # type:
                 near, nearest = total, s
                 if most <= 0.0:
                     limit = near + EPSILON
-            gained = gain_of(histograms, columns, gain, s) if most > 0.0 else 0.0
+            gained = gain_of(guard, gain, s) if most > 0.0 else 0.0
             if gained > 0.0:
                 score = (charge + total) / gained
                 if score < least or (score == least and s < found):

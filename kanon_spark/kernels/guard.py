@@ -1,7 +1,8 @@
 """What a class must satisfy beyond k, asked by kernels wherever a class is closed or changed.
 
 A guard holds the demands (`privacy/demands.py`) and the histogram of each signature of a problem. Where nothing is
-asked it is `NOTHING`, and `accepts` costs one comparison, so that kernels need no second version of themselves.
+asked it is `NOTHING`, and compiled code is given None (`Guard.compiled`): numba leaves out what stands behind
+`guard is None`, so that kernels need no second version of themselves and a run with k alone compiles nothing of this.
 
 All models are union safe: two classes that satisfy them still do together. But a class that satisfies may stop to when
 something that does not satisfy joins it, or when something leaves it: then it has to be asked again.
@@ -46,6 +47,11 @@ class Guard(NamedTuple):
         """Whether anything is asked."""
         return len(self.demands.code) > 0
 
+    @property
+    def compiled(self) -> "Guard | None":
+        """What compiled code is given; None where nothing is asked."""
+        return self if self.asks else None
+
     def take(self, index: NDArray[np.integer]) -> "Guard":
         """The guard of some of the signatures, in the given order."""
         if not self.asks:
@@ -82,7 +88,7 @@ NOTHING = unguarded()
 @njit(cache=True)
 def accepts(guard, members):  # type: ignore[no-untyped-def]
     """Whether a class of these signatures satisfies everything that is asked (k is not asked here)."""
-    if len(guard.demands.code) == 0:
+    if guard is None:
         return True
     return members_satisfy(guard.demands, guard.histograms, members, guard.scratch)
 
@@ -90,4 +96,4 @@ def accepts(guard, members):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def asks(guard):  # type: ignore[no-untyped-def]
     """Whether anything is asked: lets a kernel skip the gathering of members."""
-    return len(guard.demands.code) > 0
+    return guard is not None

@@ -69,7 +69,7 @@ def cheapest_first(problem: Problem, measured: Measured, *, stop: float = np.inf
         problem.rows,
         problem.persons,
         problem.k,
-        problem.guard,
+        problem.guard.compiled,
         key,
         stop,
         problem.k >= _BOXES_FROM_K,
@@ -92,7 +92,9 @@ def paper_order(problem: Problem, measured: Measured, *, seed: int) -> Ints:
     if problem.size:
         start = int(np.random.default_rng(seed).integers(problem.size))
         trie = plant(measured, np.arange(problem.size, dtype=np.int32))
-        _paper_order(measured.rules, trie, measured.codes, problem.persons, problem.k, problem.guard, start, class_of)
+        _paper_order(
+            measured.rules, trie, measured.codes, problem.persons, problem.k, problem.guard.compiled, start, class_of
+        )
     return class_of
 
 

@@ -51,7 +51,15 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 
             groups = list_groups(problem, free, above=below, upto=ceiling)
         order = closing_order(groups, ties=ties)
         classes = _close(
-            order, groups.offset, groups.members, free_ids, problem.persons, problem.k, problem.guard, class_of, classes
+            order,
+            groups.offset,
+            groups.members,
+            free_ids,
+            problem.persons,
+            problem.k,
+            problem.guard.compiled,
+            class_of,
+            classes,
         )
         free = free[class_of[free] == FREE]
         below = ceiling
@@ -113,7 +121,7 @@ def attach_boxes(
     # Largest first: what many rows share should choose before the classes grow.
     rest = rest[np.lexsort((rest, -rows[rest]))]
     _attach(
-        rest, boxes, rows, guard, class_of, nodes, class_rows, forest.parent, forest.lo, forest.hi, forest.loss
+        rest, boxes, rows, guard.compiled, class_of, nodes, class_rows, forest.parent, forest.lo, forest.hi, forest.loss
     )  # fmt: skip
 
 

@@ -99,7 +99,7 @@ class _Parts:
         nodes, rows = self._classes(into)
         forest = self.forest
         return _take_in(  # type: ignore[no-any-return]
-            into, self.nodes, self.rows, self.persons, self.k, self.guard, nodes, rows,
+            into, self.nodes, self.rows, self.persons, self.k, self.guard.compiled, nodes, rows,
             forest.parent, forest.lo, forest.hi, forest.loss,
         )  # fmt: skip
 

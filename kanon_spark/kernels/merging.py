@@ -72,7 +72,7 @@ def good_components(k: int, guard: Guard, persons: Longs) -> NDArray[np.bool_]:
 
 def grow_balanced(problem: Problem, tree: Edges) -> Ints:
     """Classes along the tree, shortest edges first, while one of the two sides is under k or not accepted."""
-    root = _grow(tree.a, tree.b, problem.persons.copy(), problem.k, problem.guard)
+    root = _grow(tree.a, tree.b, problem.persons.copy(), problem.k, problem.guard.compiled)
     return _numbered(root, problem)
 
 
@@ -123,7 +123,7 @@ def split_along_trees(problem: Problem, class_of: Ints, levels: Levels) -> Ints:
             continue
         part = _split(
             np.ascontiguousarray(problem.codes[members]), problem.rows[members], problem.persons[members], problem.k,
-            problem.guard, members,
+            problem.guard.compiled, members,
             levels.up, levels.begin, levels.height, levels.unit,
             forest.start, forest.parent, forest.hi, forest.loss,
         )  # fmt: skip

@@ -50,7 +50,7 @@ def polish(problem: Problem, class_of: Ints, *, target: Floats, work: float, see
         problem.rows,
         problem.persons,
         problem.k,
-        problem.guard,
+        problem.guard.compiled,
         target,
         work,
         heat,

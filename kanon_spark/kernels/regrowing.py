@@ -17,7 +17,7 @@ from numba import njit
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, price
 from kanon_spark.kernels.extending import price_of_one
 from kanon_spark.kernels.guard import accepts, asks
-from kanon_spark.kernels.shortfall import count, gain_of, recount, shortfall, shortfall_with, weigh_values
+from kanon_spark.kernels.shortfall import count, gain_of, new_gain, recount, shortfall, shortfall_with, weigh_values
 
 _TRIAL = 20.0  # evaluations that take as long as to try one sensitive value
 
@@ -56,7 +56,7 @@ def regrow(  # type: ignore[no-untyped-def]
     width = codes.shape[1]
     labelled = len(box.tally) > 0
     asked = asks(guard)
-    gain = np.zeros(guard.demands.base[-1])
+    gain = new_gain(guard)
     lacks = 0.0
     made = 0
     reached = 0.0
@@ -116,7 +116,7 @@ def regrow(  # type: ignore[no-untyped-def]
                     best = w
                     least = score
                 if lacking:
-                    gained = gain_of(guard.histograms, guard.demands.base, gain, y)
+                    gained = gain_of(guard, gain, y)
                     if gained > 0.0 and charge + total[w] < least_per_gain * gained:
                         helper = w
                         least_per_gain = (charge + total[w]) / gained

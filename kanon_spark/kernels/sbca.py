@@ -72,7 +72,7 @@ def similarity_classes(problem: Problem, *, join: bool) -> Ints:
         table = arrange(problem)
         rows, persons = problem.rows[table.signature], problem.persons[table.signature]
         guard = problem.guard.take(table.signature)
-        class_of[table.signature] = _cluster(table, rows, persons, problem.k, guard, join)
+        class_of[table.signature] = _cluster(table, rows, persons, problem.k, guard.compiled, join)
     return class_of
 
 

@@ -38,7 +38,9 @@ class Tally(NamedTuple):
 
 @njit(cache=True)
 def new_tally(guard):  # type: ignore[no-untyped-def]
-    """Room for one class of a guard, empty."""
+    """Room for one class of a guard, empty; None where nothing is asked."""
+    if guard is None:
+        return None
     base = guard.demands.base
     return Tally(
         np.zeros((2, len(base)), np.int64),
@@ -51,6 +53,8 @@ def new_tally(guard):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def recount(guard, tally, members):  # type: ignore[no-untyped-def]
     """Start again with these signatures."""
+    if guard is None:
+        return
     tally.start[0, :] = 0
     tally.persons[0] = 0
     for s in members:
@@ -60,6 +64,8 @@ def recount(guard, tally, members):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def count(guard, tally, s):  # type: ignore[no-untyped-def]
     """Signature s enters the class."""
+    if guard is None:
+        return
     _join(guard.histograms, tally, s)
     start, values, counts = tally.start, tally.values, tally.counts
     for j in range(start.shape[1]):
@@ -73,14 +79,26 @@ def count(guard, tally, s):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def shortfall(guard, tally):  # type: ignore[no-untyped-def]
     """How much the class lacks; 0: it is accepted."""
+    if guard is None:
+        return 0.0
     return _all_gaps(guard.demands, tally, 0)
 
 
 @njit(cache=True)
 def shortfall_with(guard, tally, s):  # type: ignore[no-untyped-def]
     """How much it would lack with signature s."""
+    if guard is None:
+        return 0.0
     _join(guard.histograms, tally, s)
     return _all_gaps(guard.demands, tally, 1)
+
+
+@njit(cache=True)
+def new_gain(guard):  # type: ignore[no-untyped-def]
+    """Room for the gain of each sensitive value, by column and code."""
+    if guard is None:
+        return np.zeros(0)
+    return np.zeros(guard.demands.base[-1])
 
 
 @njit(cache=True)
@@ -90,6 +108,8 @@ def weigh_values(guard, tally, gain):  # type: ignore[no-untyped-def]
     Returns:
         The most that one person can gain, over all columns together.
     """
+    if guard is None:
+        return 0.0
     demands = guard.demands
     start, values, counts = tally.start, tally.values, tally.counts
     most = 0.0
@@ -121,8 +141,11 @@ def weigh_values(guard, tally, gain):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def gain_of(histograms, base, gain, s):  # type: ignore[no-untyped-def]
+def gain_of(guard, gain, s):  # type: ignore[no-untyped-def]
     """What one person of signature s gains in the mean, from the gains of values."""
+    if guard is None:
+        return 0.0
+    histograms, base = guard.histograms, guard.demands.base
     total = 0.0
     for j in range(histograms.columns):
         place = s * histograms.columns + j

@@ -27,7 +27,7 @@ def steal(problem: Problem, class_of: Ints, *, upto: float) -> Ints:
     order = np.lexsort((np.arange(groups.count), groups.cost)).astype(np.int64)
     return _steal(  # type: ignore[no-any-return]
         class_of.copy(), order, groups.cost, groups.offset, groups.members,
-        problem.codes, problem.rows, problem.persons, problem.k, problem.guard,
+        problem.codes, problem.rows, problem.persons, problem.k, problem.guard.compiled,
         forest.start, forest.parent, forest.hi, forest.loss,
     )  # fmt: skip
 

@@ -18,10 +18,12 @@ from kanon_spark.kernels.kmember import cheapest_first, paper_order
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 
-# Refinement: evaluations per signature, the most for a whole table (some 10^8 a second), both for small k and growing
-# with it, since large classes take longer to settle; and the size beyond which that would be spread too thinly.
-_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 13_000.0, "high": 500_000.0}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.3e8, "high": 1.0e10}
+# Refinement: values looked at per signature and the most for a whole table (some 10^9 in 3 s; an evaluation looks at
+# one value of each QI), both for small k and growing with it, since large classes take longer to settle; and the size
+# beyond which that would be spread too thinly.
+_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e5, "high": 4.0e6}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e9, "high": 8.0e10}
+_LEAST_WIDTH = 4  # with fewer QIs an evaluation takes no less time
 _K_UNIT = 30.0
 PENALTY = 0.5  # charge for a row outside its class's majority, unless the configuration names another
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
@@ -73,7 +75,8 @@ class KMember:
         """Swap and rebuild, with work in proportion to the piece."""
         problem = piece.problem
         size = 1.0 + problem.k / _K_UNIT
-        whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort]) * size
+        values = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort]) * size
+        whole_work = values / max(_LEAST_WIDTH, problem.codes.shape[1])
         work = whole_work * problem.size / max(1, piece.whole_size)
         measured = Measured.of(problem, penalty=self.penalty)
         schedule = PATIENT if self.effort == "high" else BRIEF

@@ -83,20 +83,11 @@ class _Regions:
         self.rows, self.persons, self.signatures = (np.ascontiguousarray(counts[:, i]) for i in range(3))
 
 
-def _packs(solver: "Solver", regions: _Regions, block_size: int) -> NDArray[np.int64]:
-    """The name under which each region is solved: neighbours, in the order of their boxes, up to the block size."""
-    forest = solver.forest
-    by_leaves = np.argsort(forest.leaves, kind="stable")  # few and dear branches first: near in order is near in loss
-    order = np.lexsort([forest.lo[regions.nodes[:, j]] for j in by_leaves[::-1]])
-    packs = np.empty(len(order), np.int64)
-    held, name = block_size, np.int64(-1)
-    for region in order:
-        size = regions.signatures[region]
-        if held + size > block_size:
-            held, name = 0, regions.names[region]
-        packs[region] = name
-        held += size
-    return packs
+def _packs(solver: "Solver", regions: _Regions, block_size: int) -> NDArray[np.int32]:
+    """The pack in which each region is solved: cut like blocks where it costs least, then filled up with neighbours."""
+    corners = solver.forest.lo[regions.nodes]
+    cuts = solver.cut_here(np.repeat(corners, regions.signatures, axis=0), block_size)
+    return cuts.bins(block_size)[cuts.assign(corners)]
 
 
 def _regions(solver: "Solver", members: "DataFrame") -> _Regions:

@@ -85,19 +85,21 @@ def ask(world: World, method: str, names: list[str], **execution: Any) -> Any:
     return world.job(quasi, k=K, columns=columns, privacy=privacy, method=options, execution=execution)
 
 
-# Over blocks every shape of method is tried each time, its others with --slow.
-SELDOM = {"mst", "datafly", "incognito", "sbca", "kactus"}
-PAIRS = [(method, blocks) for method in METHODS for blocks in (False, True)]
+# Every pair of a method and a model is tried each time; all of them over blocks, too, with --slow.
+SHAPES = {"lattice", "prgain", "mondrian", "kmember"}  # those of them that the others' way over blocks is like
+CASES = [
+    pytest.param(method, half, blocks, id=f"{method}, {half + 1}, {'blocks' if blocks else 'one process'}", marks=marks)
+    for method in METHODS
+    for half in (0, 1)
+    for blocks in (False, True)
+    for marks in [[] if blocks == (method in SHAPES and half == 1) else [pytest.mark.slow]]
+]
 
 
-@pytest.mark.parametrize(
-    ("method", "blocks"),
-    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] in SELDOM and pair[1] else ()) for pair in PAIRS],
-    ids=[f"{method}, {'blocks' if blocks else 'one process'}" for method, blocks in PAIRS],
-)
-def test_every_method_keeps_every_model(world: World, method: str, blocks: bool) -> None:
+@pytest.mark.parametrize(("method", "half", "blocks"), CASES)
+def test_every_method_keeps_every_model(world: World, method: str, half: int, blocks: bool) -> None:
     execution = {"block_size": 60, "local_limit": 0, "stitch": "local"} if blocks else {}
-    names = HALVES[(list(METHODS).index(method) + blocks) % 2]
+    names = HALVES[half]
     release = world.run(ask(world, method, names, **execution))
     models = {name: each for name, each in release.manifest["privacy"].items() if "(" in name}
     assert len(models) == len(names)
@@ -264,6 +266,38 @@ def _fits(label: str, value: object) -> bool:
         low, high = (float(end) for end in label[1:-1].split(","))
         return low <= float(str(value)) <= high
     return str(value) in label[1:-1].split(", ") if label.startswith("{") else str(value).startswith(label.rstrip("*"))
+
+
+@pytest.mark.parametrize("method", ["lattice", "mondrian"])
+def test_sensitive_columns_may_have_thousands_of_values(world: World, spark: "SparkSession", method: str) -> None:
+    """Ten thousand values, a few of them frequent, over blocks."""
+    rng = np.random.default_rng(4)
+    size, values = 24_000, 10_000
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 60, size),
+            "zip": rng.choice(["110", "127", "201"], size),
+            "sex": rng.choice(["f", "m"], size),
+        }
+    )
+    code = np.concatenate([np.arange(values), rng.geometric(0.15, size - values) % values])
+    table["ill"] = rng.permutation(code).astype(str)
+    world.save(spark.createDataFrame(table))
+    job = world.job(
+        METHODS[method],
+        k=K,
+        columns={"sensitive": {"ill": {"l_diversity": {"l": 30, "kind": "entropy"}, "alpha": 0.2}}, "other": "drop"},
+        method={"name": method},
+        execution={"block_size": 60, "local_limit": 0, "stitch": "local"},
+    )
+    release = world.run(job)
+    assert release.manifest["privacy"]["l_diversity(ill)"]["passed"]
+    kept = release.table.toPandas()
+    assert kept["ill"].nunique() == values
+    for _, group in kept.groupby(list(RANGES)):
+        shares = group["ill"].value_counts(normalize=True)
+        assert -(shares * np.log(shares)).sum() >= math.log(30) - 1e-9
+        assert shares.max() <= 0.2 + 1e-9
 
 
 def test_impossible_demands_are_refused_before_the_work(world: World) -> None:
