@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from kanon_spark.config.overrides import apply_override
 from kanon_spark.config.problems import Location, Problem, format_problems, path_text, problem_from
 from kanon_spark.config.pseudonyms import KEYS_OPTIONAL
 from kanon_spark.config.rules import rule_problems
+from kanon_spark.config.shown import shown_text
 from kanon_spark.config.yaml_text import parse_yaml
 from kanon_spark.errors import ConfigError, MissingInputError, NotYetError
 
@@ -34,12 +35,14 @@ class LoadedConfig:
         base_dir: The folder that relative paths start from: the file's own, else the current one.
         sha256: Hash of the configuration before `${NAME}` was filled in, overrides included.
         origin: What to call it in messages.
+        text: The configuration as YAML before `${NAME}` was filled in, secrets left out; for reports.
     """
 
     config: Config
     base_dir: Path
     sha256: str
     origin: str = "configuration"
+    text: str = field(default="", repr=False)
 
     def resolve(self, path: str) -> str:
         """A path of the configuration, made absolute; one with a scheme (`s3a://…`) stays as it is.
@@ -140,7 +143,7 @@ def check_raw(
         found = [_without_secrets(problem, filled) for problem in found]
         kind = NotYetError if all(problem.not_yet for problem in found) else ConfigError
         raise kind(format_problems(found, origin=origin))
-    return LoadedConfig(config, base_dir, sha256, origin)
+    return LoadedConfig(config, base_dir, sha256, origin, shown_text(raw))
 
 
 def _hash(raw: dict[str, Any]) -> str:

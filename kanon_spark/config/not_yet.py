@@ -13,7 +13,6 @@ NOT_YET: tuple[tuple[str, frozenset[str], str], ...] = (
     ("source.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg sources"),
     ("sink.jdbc", _ANY, "writing over JDBC"),
     ("sink.format", frozenset({"delta", "iceberg"}), "Delta and Iceberg releases"),
-    ("report.edition", frozenset({"external"}), "the external edition of the report"),
     ("schedule.run_key", _ANY, "run keys"),
     ("schedule.partition", _ANY, "partitioned sources"),
     ("schedule.ledger", _ANY, "the ledger"),

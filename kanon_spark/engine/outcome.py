@@ -20,7 +20,8 @@ def write_reports(loaded: LoadedConfig, manifest: dict[str, Any], *, spark: "Spa
     files = manifest["files"]
     if files["report"]:
         try:
-            store_for(spark, files["report"]).write_text(files["report"], render_html(manifest), private=True)
+            page = render_html(manifest, edition=loaded.config.report.edition)
+            store_for(spark, files["report"]).write_text(files["report"], page, private=True)
         except OSError as error:
             raise TargetError(
                 f"the report cannot be written ({error.strerror or type(error).__name__})",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,6 +36,7 @@ class Release:
     manifest: dict[str, Any]
     _verify: "Callable[[], Verdict]" = field(repr=False)
     tree: "DataFrame | None" = field(default=None, repr=False)
+    _details: "Callable[[], dict[str, Any]] | None" = field(default=None, repr=False)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -46,13 +47,20 @@ class Release:
         """Check the published table again, as it stands now."""
         return self._verify()
 
-    def report(self, path: str | Path) -> Path:
-        """Write the HTML report to `path`."""
+    def report(self, path: str | Path, *, edition: Literal["internal", "external"] = "internal") -> Path:
+        """Write the HTML report to `path`.
+
+        Args:
+            path: A local file.
+            edition: `internal`, with sample rows, counts and the configuration; `external` may travel with the release.
+        """
         from kanon_spark.report.html import render_html
 
+        if self.manifest.get("details") is None and self._details is not None:
+            self.manifest["details"] = self._details()
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(render_html(self.manifest), encoding="utf-8")
+        target.write_text(render_html(self.manifest, edition=edition), encoding="utf-8")
         return target
 
     def _repr_html_(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.engine.classes import form_classes
+from kanon_spark.engine.details import Details
 from kanon_spark.engine.facts import failed_manifest, make_manifest, previous_release_warnings, sample_rows
 from kanon_spark.engine.opened import Opened
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
@@ -335,6 +336,8 @@ class _Job:
             samples = sampling.result()
             staged = publisher.read_staged(self._published_schema(opened))
             risk = release_risk(self.loaded, opened, signatures, verdict, release=staged)
+            details = Details(self.loaded, opened, encoding, solved, signatures.count, verdict.facts.classes)
+            told = details.gather(solved.entries, staged) if config.report.html else None
         manifest = make_manifest(
             ctx,
             self.loaded,
@@ -351,6 +354,7 @@ class _Job:
             risk=risk,
         )
         manifest["columns"]["added"] = list(encoding.codebook.numbers.values())
+        manifest["details"] = told
         manifest["warnings"] = [
             *previous_release_warnings(publisher.published(), verdict.content_hash),
             *pseudonym_warnings(config),
@@ -381,7 +385,10 @@ class _Job:
             return verify_published(self.ctx, self.loaded, publisher.read_published(schema), qi=opened.tuple_columns)
 
         tree = None if solved.tree is None else solved.tree.table()
-        return Release(released, Recoding(ctx.spark.read.parquet(path), path), manifest, verify_again, tree)
+        recoding = Recoding(ctx.spark.read.parquet(path), path)
+        return Release(
+            released, recoding, manifest, verify_again, tree, lambda: details.gather(recoding.entries, released)
+        )
 
 
 def _forget(work: "WorkDir", *, failed: bool) -> None:

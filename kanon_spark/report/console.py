@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanon_spark.report import facts
 from kanon_spark.report.facts import Manifest, Samples
+from kanon_spark.report.figures import figures
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -157,7 +158,7 @@ def _one_below_the_other(rows: Samples, signs: _Signs) -> "Table":
 
 
 def _figures(manifest: Manifest, console: "Console", signs: _Signs) -> None:
-    found = facts.figures(manifest)
+    found = figures(manifest)
     if not found:
         return
     _heading(console, "What the release holds")

@@ -47,13 +47,27 @@ class Verdict:
     text: str
 
 
+class FewerThan(float):
+    """A count that is too small to be shown: it stands for itself in texts, as `<k`.
+
+    >>> count(FewerThan(5)), percent(FewerThan(5))
+    ('<5', '-')
+    """
+
+    def __str__(self) -> str:
+        return f"<{round(float(self))}"
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True)
 class Figure:
-    """A number with its name and one sentence that says what it means."""
+    """A number with its name, one sentence that says what it means, and how it is worked out."""
 
     name: str
     value: str
     sentence: str
+    formula: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,8 @@ def count(value: float | None) -> str:
     >>> count(50000), count(None)
     ('50,000', '-')
     """
+    if isinstance(value, FewerThan):
+        return str(value)
     return "-" if value is None else f"{round(value):,}"
 
 
@@ -97,7 +113,7 @@ def percent(value: float | None) -> str:
     >>> percent(0.07671), percent(0.5), percent(0.0), percent(0.00001)
     ('7.67%', '50.0%', '0%', '0.001%')
     """
-    if value is None:
+    if value is None or isinstance(value, FewerThan):
         return "-"
     scaled = 100 * value
     if scaled == 0:
@@ -135,6 +151,37 @@ def verdict(manifest: Manifest) -> Verdict:
         f"Verified and published: every combination of quasi-identifiers in the release is shared by at least "
         f"{count(achieved)} {unit_word(manifest)}{also}.",
     )
+
+
+def asked(manifest: Manifest) -> list[str]:
+    """What was asked for, one sentence each."""
+    k = number(manifest, "privacy", "k", "asked")
+    if k is None:
+        return []
+    names = lookup(manifest, "columns", "qi")
+    qi = ", ".join(map(str, names)) if isinstance(names, Sequence) and names else "the quasi-identifiers"
+    lines = [f"Every published combination of {qi} is shared by at least {count(k)} {unit_word(manifest)}."]
+    lines += [
+        f"Every class has {model.words}{f', of {model.column}' if model.column else ''}." for model in models(manifest)
+    ]
+    share = number(manifest, "privacy", "max_suppression")
+    if share is not None:
+        lines.append(
+            "No row may be left out." if share == 0 else f"At most {percent(share)} of the rows may be left out."
+        )
+    return lines
+
+
+def proved(manifest: Manifest) -> str:
+    """What was proved on the written table, and by which checks."""
+    found = checks(manifest)
+    if not found:
+        return ""
+    failed = [name for name, passed, _ in found if not passed]
+    if failed:
+        return f"Not proved: {', '.join(failed)}."
+    names = ", ".join(name for name, _, _ in found)
+    return f"Proved on the table as it was written, read back by {len(found)} checks of their own: {names}."
 
 
 _MODELS = {
@@ -184,95 +231,6 @@ def models(manifest: Manifest) -> list[Model]:
     ]
 
 
-def figures(manifest: Manifest) -> list[Figure]:
-    """All headline numbers that the manifest holds, the most asked-for first."""
-    makers = (_k, _rows, _persons, _suppressed, _classes, _gcp, _bound, _gap, _cavg, _dm)
-    return [figure for maker in makers if (figure := maker(manifest)) is not None]
-
-
-def _k(manifest: Manifest) -> Figure | None:
-    asked, achieved = number(manifest, "privacy", "k", "asked"), number(manifest, "privacy", "k", "achieved")
-    if asked is None or achieved is None:
-        return None
-    others = f"{count(achieved - 1)} or more other {unit_word(manifest)}"
-    hidden = f"by the quasi-identifiers alone, every one hides among {others}"
-    return Figure("k achieved", count(achieved), f"{count(asked)} was asked for; {hidden}.")
-
-
-def _rows(manifest: Manifest) -> Figure | None:
-    released, whole = number(manifest, "rows", "released"), number(manifest, "rows", "input")
-    if released is None or whole is None:
-        return None
-    return Figure("rows released", count(released), f"Out of {count(whole)} rows of the source.")
-
-
-def _persons(manifest: Manifest) -> Figure | None:
-    persons = number(manifest, "persons")
-    if persons is None or unit_word(manifest) == "rows":
-        return None
-    return Figure("persons", count(persons), "k counts persons: several rows of one person count once.")
-
-
-def _suppressed(manifest: Manifest) -> Figure | None:
-    suppressed, whole = number(manifest, "rows", "suppressed"), number(manifest, "rows", "input")
-    if suppressed is None:
-        return None
-    if not suppressed:
-        return Figure("rows suppressed", "0", "No row had to be left out.")
-    share = f" ({percent(suppressed / whole)})" if whole else ""
-    return Figure("rows suppressed", count(suppressed), f"Rows{share} that could not be hidden among others.")
-
-
-def _classes(manifest: Manifest) -> Figure | None:
-    classes = number(manifest, "classes")
-    if classes is None:
-        return None
-    sizes = [number(manifest, "class_sizes", end) for end in ("smallest", "largest")]
-    sentence = "Groups of rows with the same published quasi-identifiers"
-    if None not in sizes:
-        sentence += f", of {count(sizes[0])} to {count(sizes[1])} rows each"
-    return Figure("classes", count(classes), sentence + ".")
-
-
-def _gcp(manifest: Manifest) -> Figure | None:
-    gcp = number(manifest, "metrics", "gcp")
-    if gcp is None:
-        return None
-    sentence = "The share of detail that the quasi-identifiers lost (GCP): 0% is untouched, 100% is nothing but *."
-    return Figure("loss", percent(gcp), sentence)
-
-
-def _bound(manifest: Manifest) -> Figure | None:
-    bound, kind = number(manifest, "metrics", "gcp_bound"), lookup(manifest, "metrics", "bound_kind")
-    if bound is None:
-        return None
-    how = f" ({kind} bound)" if isinstance(kind, str) and kind else ""
-    return Figure("lower bound", percent(bound), f"No release with these hierarchies and this k can lose less{how}.")
-
-
-def _gap(manifest: Manifest) -> Figure | None:
-    gap = number(manifest, "metrics", "gcp_gap")
-    if gap is None:
-        return None
-    return Figure("gap to the bound", percent(gap), "At most this much more is lost than by the best possible release.")
-
-
-def _cavg(manifest: Manifest) -> Figure | None:
-    cavg = number(manifest, "metrics", "cavg")
-    if cavg is None:
-        return None
-    sentence = "How many times larger than k the average class is (CAVG); nearer to 1 keeps more detail."
-    return Figure("average class", f"{cavg:.2f}", sentence)
-
-
-def _dm(manifest: Manifest) -> Figure | None:
-    dm = number(manifest, "metrics", "dm")
-    if dm is None:
-        return None
-    sentence = "Sum of the squared class sizes (DM): how many pairs of rows cannot be told apart."
-    return Figure("discernibility", count(dm), sentence)
-
-
 def losses(manifest: Manifest) -> list[tuple[str, float]]:
     """Each quasi-identifier's loss (NCP), in the manifest's order."""
     per_qi = lookup(manifest, "metrics", "per_qi")
@@ -282,7 +240,7 @@ def losses(manifest: Manifest) -> list[tuple[str, float]]:
     return [(name, ncp) for name, ncp in found if ncp is not None]
 
 
-def class_sizes(manifest: Manifest) -> list[tuple[str, int]]:
+def class_sizes(manifest: Manifest) -> list[tuple[str, float]]:
     """How many classes there are of each size, sizes with k worked out.
 
     >>> class_sizes({"privacy": {"k": {"asked": 5}}, "class_sizes": {"histogram": {"k..2k-1": 7, "2k..4k-1": 1}}})
@@ -292,7 +250,7 @@ def class_sizes(manifest: Manifest) -> list[tuple[str, int]]:
     if not isinstance(histogram, Mapping):
         return []
     k = number(manifest, "privacy", "k", "asked")
-    return [(_size_label(str(size), k), int(many)) for size, many in histogram.items()]
+    return [(_size_label(str(size), k), many) for size, many in histogram.items()]
 
 
 def _size_label(size: str, k: float | None) -> str:

@@ -6,27 +6,46 @@ nothing to show is left out. Everything is escaped, and the page forbids scripts
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from kanon_spark.report import facts, risk_facts
-from kanon_spark.report.charts import bar_chart
+from kanon_spark.report import detail_facts, facts, risk_facts
+from kanon_spark.report.charts import bar_chart, curve_chart, pair_chart, spread_chart
+from kanon_spark.report.external import external
 from kanon_spark.report.facts import Manifest
+from kanon_spark.report.figures import figures
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+Edition = Literal["internal", "external"]
 Section = dict[str, Any]
+_FIRST = (
+    "k achieved",
+    "re-identification, at worst",
+    "rows released",
+    "rows suppressed",
+    "persons",
+    "loss",
+    "lower bound",
+)
 
 
-def render_html(manifest: Manifest) -> str:
+def render_html(manifest: Manifest, *, edition: Edition = "internal") -> str:
     """The report as one self-contained page.
+
+    Args:
+        manifest: Everything that is known about a run.
+        edition: `internal`, with sample rows, counts and the configuration; or `external`, which may travel with the
+            release: no value that fewer than k persons of it carry, no count under k.
 
     >>> page = render_html({"name": "<script>", "privacy": {"k": {"asked": 5, "achieved": 5}}})
     >>> "<script" in page
     False
     """
+    if edition == "external":
+        manifest = external(manifest)
     sections = [
-        {"template": f"{name}.html.j2", "title": title, **content}
+        {"template": f"{name}.html.j2", "anchor": name.replace("_", "-"), "title": title, **content}
         for name, (title, gather) in _SECTIONS.items()
         if (content := gather(manifest)) is not None
     ]
@@ -35,8 +54,11 @@ def render_html(manifest: Manifest) -> str:
         name=str(manifest.get("name") or "release"),
         run_id=str(manifest.get("run_id") or ""),
         finished=str(manifest.get("finished") or ""),
+        edition=edition,
         verdict=facts.verdict(manifest),
-        headline=facts.figures(manifest)[:4],
+        asked=facts.asked(manifest),
+        proved=facts.proved(manifest),
+        headline=[figure for figure in figures(manifest) if figure.name in _FIRST],
         warnings=facts.warnings(manifest),
         sections=sections,
     )
@@ -81,7 +103,7 @@ def _cell(value: Any) -> str:
 
 
 def _figures(manifest: Manifest) -> Section | None:
-    found = facts.figures(manifest)
+    found = figures(manifest)
     return {"figures": found} if found else None
 
 
@@ -108,8 +130,47 @@ def _loss(manifest: Manifest) -> Section | None:
         return None
     bars = [(name, ncp, facts.percent(ncp)) for name, ncp in found]
     worst = max(found, key=lambda pair: pair[1])
-    chart = bar_chart("Loss per quasi-identifier", bars, whole=1.0)
-    return {"chart": chart, "worst": worst[0], "most": facts.percent(worst[1])}
+    return {
+        "chart": bar_chart("Loss per quasi-identifier", bars, whole=1.0),
+        "worst": worst[0],
+        "most": facts.percent(worst[1]),
+        "levels": [line for line in detail_facts.published_levels(manifest) if line[2]],
+    }
+
+
+def _distributions(manifest: Manifest) -> Section | None:
+    found = detail_facts.distributions(manifest)
+    if not found:
+        return None
+    columns = [{**each, "chart": pair_chart(f"{each['name']} before and after", each["lines"])} for each in found]
+    return {"columns": columns, "one_in": detail_facts.sampled(manifest, "quasi_identifiers")}
+
+
+def _sensitive(manifest: Manifest) -> Section | None:
+    found = detail_facts.sensitive(manifest)
+    if not found:
+        return None
+    columns = [{**each, "chart": spread_chart(f"{each['name']} over the classes", each["lines"])} for each in found]
+    return {"columns": columns, "one_in": detail_facts.sampled(manifest, "sensitive")}
+
+
+def _way(manifest: Manifest) -> Section | None:
+    """How the method got there."""
+    points, lengths = detail_facts.closings(manifest), detail_facts.tree_lengths(manifest)
+    names, steps = detail_facts.trace(manifest)
+    if not points and not lengths and not steps:
+        return None
+    return {
+        "closings": curve_chart("Rows by their loss", points, across="loss of a row", up="rows in classes up to it"),
+        "lengths": bar_chart("Edges of the spanning tree by length", lengths),
+        "names": names,
+        "steps": steps,
+    }
+
+
+def _config(manifest: Manifest) -> Section | None:
+    text = detail_facts.config_text(manifest)
+    return {"text": text} if text else None
 
 
 def _classes(manifest: Manifest) -> Section | None:
@@ -155,12 +216,16 @@ def _run(manifest: Manifest) -> Section | None:
 
 _SECTIONS: dict[str, tuple[str, Callable[[Manifest], Section | None]]] = {
     "before_after": ("Rows before and after", _before_after),
-    "figures": ("The numbers, and what they mean", _figures),
-    "models": ("What was asked of the sensitive columns", _models),
     "loss": ("Where detail was lost", _loss),
+    "distributions": ("The quasi-identifiers, before and after", _distributions),
     "classes": ("How large the classes are", _classes),
+    "models": ("What was asked of the sensitive columns", _models),
+    "sensitive": ("The sensitive columns over the classes", _sensitive),
     "risk": ("How easily someone is found", _risk),
+    "way": ("How the method got there", _way),
     "checks": ("What was verified on the written table", _checks),
+    "figures": ("All numbers, and how they are worked out", _figures),
     "limits": ("What this does not promise", _limits),
+    "config": ("The configuration", _config),
     "run": ("The run", _run),
 }

@@ -18,6 +18,9 @@ def attack_side(expected: float, worst: float, fewest: float, right: float) -> d
     return {"expected": expected, "worst": worst, "fewest": fewest, "unmatched": 0, "guesses": [guess]}
 
 
+SPREAD = {"least": 0.0, "low": 0.1, "median": 0.3, "high": 0.5, "most": 0.8}
+
+
 @pytest.fixture
 def manifest() -> dict[str, Any]:
     """A whole manifest, as a run writes it, with values that no report may trust."""
@@ -77,6 +80,37 @@ def manifest() -> dict[str, Any]:
             },
             "notes": ["no population table was given"],
         },
+        "details": {
+            "quasi_identifiers": {
+                "one_in": 1,
+                "columns": [
+                    {
+                        "name": "age",
+                        "bars": ["20", "30 <i>"],
+                        "before": [0.4, 0.6],
+                        "after": [0.5, 0.5],
+                        "published": [{"label": "[20, 39]", "share": 0.9}],
+                    }
+                ],
+                "closings": [{"loss": 0.1, "share": 0.5}, {"loss": 0.3, "share": 0.9998}],
+            },
+            "sensitive": {
+                "one_in": 3,
+                "classes": 900,
+                "columns": [
+                    {
+                        "name": "diagnosis",
+                        "values": [
+                            {"label": "flu", "rows": 40, "persons": 40, "share": 0.4, **SPREAD},
+                            {"label": "rare <b>", "rows": 40, "persons": 9, "share": 0.01, **SPREAD},
+                        ],
+                    }
+                ],
+            },
+            "tree": [{"length": 0.5, "edges": 12}],
+            "config": "privacy: {k: 10}\n",
+        },
+        "trace": [{"levels": {"age": 1}, "rows_left": 7}],
         "metrics": {
             "gcp": 0.1871,
             "gcp_bound": 0.1702,

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kanon_spark.report import facts, risk_facts
+from kanon_spark.report.figures import figures
 
 
 def test_verdict_counts_persons_where_a_unit_is_named() -> None:
@@ -30,15 +31,15 @@ def test_verdict_of_a_failed_run_says_why() -> None:
 
 
 def test_figures_leave_out_what_is_missing() -> None:
-    assert facts.figures({}) == []
-    names = [figure.name for figure in facts.figures({"metrics": {"gcp": 0.1, "gcp_bound": None, "gcp_gap": None}})]
+    assert figures({}) == []
+    names = [figure.name for figure in figures({"metrics": {"gcp": 0.1, "gcp_bound": None, "gcp_gap": None}})]
     assert names == ["loss"]
 
 
 def test_every_figure_has_a_sentence(manifest: dict[str, object]) -> None:
-    found = facts.figures(manifest)
-    assert len(found) == 10
-    assert all(figure.sentence.endswith(".") and figure.value for figure in found)
+    found = figures(manifest)
+    assert len(found) == 11
+    assert all(figure.sentence.endswith(".") and figure.value and figure.formula for figure in found)
 
 
 def test_every_model_says_what_was_asked_and_what_the_worst_class_has(manifest: dict[str, Any]) -> None:
