@@ -5,17 +5,19 @@ a class are exact, and few enough that a table of any size costs one scan and a 
 many values are counted in ranges of about equally many rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from kanon_spark.verify.groups import TUPLE, quoted, tuple_hashes, tuple_parts
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 CLASSES = 2_000  # that are looked at, or all of fewer
 VALUES = 10  # per column, the most frequent first
@@ -47,50 +49,59 @@ def sensitive_spread(
     if not columns or not classes:
         return None
     step = max(1, classes // CLASSES)
-    values = [F.col(quoted(name)).alias(f"v{i}") for i, name in enumerate(columns)]
-    picked = release.select(*tuple_hashes(tuple_parts(release, qi)), *values)
+    types = dict(release.dtypes)
+    texts = [F.col(quoted(name)).cast("string").alias(f"v{i}") for i, name in enumerate(columns)]
+    numbers = {i: name for i, name in enumerate(columns) if types[name].startswith(_NUMBERS)}
+    values = [F.col(quoted(name)).cast("double").alias(f"x{i}") for i, name in numbers.items()]
+    picked = release.select(*tuple_hashes(tuple_parts(release, qi)), *texts, *values)
     if step > 1:
         picked = picked.where(F.pmod("t1", F.lit(step)) == 0)
     picked = picked.persist()
     try:
-        # One row per cell, and one more per row (column -1), so that a class's size is counted with its values.
-        labels = [F.lit(""), *_labels(picked, len(columns))]
-        parts = F.array(*[F.struct(F.lit(i).alias("c"), label.alias("v")) for i, label in enumerate(labels, start=-1)])
-        return _told(picked.select(*TUPLE, F.inline(parts)), columns, step=step)
+        ends = _ends(picked, list(numbers))
+        cells = picked.mapInPandas(partial(_cells, ends=ends), "t1 long, t2 long, c int, v string")
+        return _told(cells, columns, step=step)
     finally:
         picked.unpersist()
 
 
-def _labels(picked: "DataFrame", count: int) -> "list[Column]":
-    """What each column's values are counted under: their texts; ranges, where numbers have many values."""
+def _ends(picked: "DataFrame", numbers: Sequence[int]) -> dict[int, list[float]]:
+    """Of each column of numbers with many values, where its ranges begin and the last one ends."""
     from pyspark.sql import functions as F
 
-    types = dict(picked.dtypes)
-    labels = {f"v{i}": F.col(f"v{i}").cast("string") for i in range(count)}
-    numbers = [name for name in labels if types[name].startswith(_NUMBERS)]
     if not numbers:
-        return list(labels.values())
+        return {}
     steps = [i / _RANGES for i in range(_RANGES + 1)]
-    asked = [F.approx_count_distinct(name).alias(f"many_{name}") for name in numbers]
-    asked += [F.percentile_approx(F.col(name).cast("double"), steps).alias(f"ends_{name}") for name in numbers]
+    asked = [F.approx_count_distinct(f"x{i}").alias(f"many{i}") for i in numbers]
+    asked += [F.percentile_approx(f"x{i}", steps).alias(f"ends{i}") for i in numbers]
     found = picked.agg(*asked).first()
-    for name in numbers:
-        if found is not None and found[f"many_{name}"] > VALUES:
-            labels[name] = _ranges(F.col(name), sorted(set(found[f"ends_{name}"])))
-    return list(labels.values())
+    assert found is not None  # an aggregate over everything has one row
+    ends = {i: sorted(set(found[f"ends{i}"] or ())) for i in numbers if found[f"many{i}"] > VALUES}
+    return {i: each for i, each in ends.items() if len(each) > 1}
 
 
-def _ranges(value: "Column", ends: Sequence[float]) -> "Column":
-    """The range that a number lies in; null stays null."""
-    from pyspark.sql import functions as F
+def _cells(batches: Iterable[pd.DataFrame], *, ends: dict[int, list[float]]) -> Iterator[pd.DataFrame]:
+    """One line per cell with the label it is counted under, and one more per row (column -1) for the class's size.
 
-    number = value.cast("double")
-    chosen = F.when(value.isNull(), F.lit(None).cast("string"))
-    for low, high in pairwise(ends):
-        last = high == ends[-1]
-        inside = number <= high if last else number < high
-        chosen = chosen.when(inside, F.lit(f"{low:.6g} … {'' if last else 'below '}{high:.6g}"))
-    return chosen.otherwise(F.lit(f"{ends[-1]:.6g} and more"))
+    Labels are made here, not by Spark: a plan must not show values.
+    """
+    for batch in batches:
+        at = batch[list(TUPLE)]
+        yield at.assign(c=-1, v="")
+        for name in (name for name in batch.columns if name.startswith("v")):
+            i = int(name[1:])
+            text = _ranges(batch[f"x{i}"].to_numpy(np.float64), ends[i]) if i in ends else batch[name].to_numpy(object)
+            yield at.assign(c=i, v=text)
+
+
+def _ranges(numbers: NDArray[np.float64], ends: Sequence[float]) -> NDArray[np.object_]:
+    """The range that each number lies in; None for null."""
+    names = [f"{low:.6g} … below {high:.6g}" for low, high in pairwise(ends)]
+    names[-1] = f"{ends[-2]:.6g} … {ends[-1]:.6g}"
+    place = np.clip(np.searchsorted(ends, numbers, side="right") - 1, 0, len(names) - 1)
+    texts = np.array(names, np.object_)[place]
+    texts[~np.isfinite(numbers)] = None
+    return texts
 
 
 def _told(cells: "DataFrame", columns: Sequence[str], *, step: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-_LABEL, _BAR, _VALUE, _LINE = 190, 420, 110, 26  # pixels of a line's parts
+_LABEL, _BAR, _VALUE, _LINE = 190, 400, 180, 26  # pixels of a line's parts
 _WIDE, _HIGH, _EDGE = 640, 260, 46  # pixels of a curve's field
 _SHORT = 24  # characters of a label
 

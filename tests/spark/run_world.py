@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kanon_spark.engine.release import Release
 
 Row = tuple[Any, ...]
+WITH_REPORT = {"manifest": "reports/manifest.json", "html": "reports/report.html"}  # it takes seconds: only on request
 
 
 @dataclass
@@ -67,7 +68,7 @@ class World:
             "columns": columns,
             "privacy": {"k": k, **sections.pop("privacy", {})},
             "sink": {"path": "out/release"},
-            "report": {"manifest": "reports/manifest.json", "html": "reports/report.html"},
+            "report": {"manifest": "reports/manifest.json"},
         }
         body = {key: value for key, value in {**usual, **sections}.items() if value is not None}
         path = self.folder / f"{name}.yaml"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from run_world import World
+from run_world import WITH_REPORT, World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def test_neither_plans_nor_logs_hold_values(
     }
     plans.clear()
     with caplog.at_level(logging.DEBUG):
-        release = world.run(world.job(qis, k=3, execution=execution))
+        release = world.run(world.job(qis, k=3, execution=execution, report=WITH_REPORT))
     release.table.collect()
     assert len(plans) > 8
     assert any("high" in plan for plan in plans), (
@@ -89,7 +89,7 @@ def test_our_logger_is_never_root(spark: "SparkSession", tmp_path: Path) -> None
 def test_what_is_raw_is_closed_to_others(spark: "SparkSession", tmp_path: Path) -> None:
     world = World(spark, tmp_path)
     world.save(spark.createDataFrame([(1, 1), (1, 2)], "age int, n int"))
-    world.run(world.job(["age"], k=2))
+    world.run(world.job(["age"], k=2, report=WITH_REPORT))
     assert world.work.stat().st_mode & 0o077 == 0
     # Manifest and report hold sample rows.
     for name in ("manifest.json", "report.html"):

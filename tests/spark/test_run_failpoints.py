@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from run_world import KEPT, World, smallest_class
+from run_world import KEPT, WITH_REPORT, World, smallest_class
 
 from kanon_spark.engine.stages import STAGES
 from kanon_spark.errors import InternalError
@@ -42,7 +42,7 @@ def world(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "I
     world = World(spark, tmp_path_factory.mktemp("failpoints"))
     rows = [(20 + n * 7 % 13, "mf"[n % 2], n) for n in range(40)]
     world.save(spark.createDataFrame(rows, "age int, sex string, n int"))
-    world.run(world.job(QIS, k=2, name="old"))
+    world.run(world.job(QIS, k=2, name="old", report=WITH_REPORT))
     yield world
 
 
@@ -73,7 +73,7 @@ def test_a_failure_leaves_the_old_release(
     before, told = world.released(), reports(world)
     monkeypatch.setenv("KANON_FAIL_AT", point)
     with pytest.raises(InternalError, match=f"failpoint '{point}'"):
-        world.run(world.job(QIS, k=3, **WAYS[way]))
+        world.run(world.job(QIS, k=3, report=WITH_REPORT if point in {"report", "publish"} else None, **WAYS[way]))
     assert world.released() == before
     assert reports(world) == told
     assert world.left_beside() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from run_world import World, in_range, published_by_row, untrue_cells
+from run_world import WITH_REPORT, World, in_range, published_by_row, untrue_cells
 
 from kanon_spark.cli.main import app
 from kanon_spark.engine.verification import verify_with_config
@@ -278,7 +278,9 @@ def test_no_mean_of_values_that_min_level_hides(world: World) -> None:
 
 def test_reports_show_what_is_published(world: World) -> None:
     output = {"numeric": "bounds", "sets": "array"}
-    release = world.run(world.job({"age": {}, "job": {}}, k=K, output=output, columns={"other": "drop"}))
+    release = world.run(
+        world.job({"age": {}, "job": {}}, k=K, output=output, columns={"other": "drop"}, report=WITH_REPORT)
+    )
     after = release.manifest["samples"]["after"]
     assert list(after[0]) == ["age", "age_lo", "age_hi", "job"]
     arrays = [json.loads(row["job"]) for row in after if row["job"] is not None]

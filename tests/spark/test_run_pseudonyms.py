@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import types as T
-from run_world import KEPT, World, multiset, published_by_row, smallest_class
+from run_world import KEPT, WITH_REPORT, World, multiset, published_by_row, smallest_class
 from test_run_confidential import plans  # noqa: F401 (a fixture)
 
 from kanon_spark.config.checking import check_job, exit_code_of
@@ -52,7 +52,7 @@ def people(spark: "SparkSession", ids: Callable[[int], str | None] = ssn) -> "Da
 def job(world: World, *, stable: bool = False, **options: Any) -> Any:
     pseudonym = {"key": "${KANON_KEY}", **({"stable": True} if stable else {})}
     columns = {"identifiers": {"ssn": {"pseudonym": pseudonym}, "name": {}}}
-    return world.job(QIS, **{"columns": columns, "privacy": SUPPRESSION, **options})
+    return world.job(QIS, **{"columns": columns, "privacy": SUPPRESSION, "report": WITH_REPORT, **options})
 
 
 def run_key(salt: str, column: str = "ssn") -> bytes:
