@@ -25,6 +25,7 @@ _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e5, "high": 8.0e6}
 _MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e9, "high": 8.0e10}
 _LEAST_WIDTH = 4  # with fewer QIs an evaluation takes no less time
 _K_UNIT = 30.0
+_WARMER = BRIEF._replace(hot=0.9)  # sets and ranges have more ways out of a valley than nodes
 PENALTY = 0.5  # charge for a row outside its class's majority, unless the configuration names another
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 
@@ -79,5 +80,5 @@ class KMember:
         whole_work = values / max(_LEAST_WIDTH, problem.codes.shape[1])
         work = whole_work * problem.size / max(1, piece.whole_size)
         measured = Measured.of(problem, penalty=self.penalty)
-        schedule = PATIENT if self.effort == "high" else BRIEF
+        schedule = PATIENT if self.effort == "high" else _WARMER
         return anneal(problem, measured, class_of, work=work, seed=piece.seed, schedule=schedule)
