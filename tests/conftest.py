@@ -1,4 +1,4 @@
-"""Fixtures shared by all lanes. One Spark session serves the whole suite: starting one costs seconds."""
+"""Fixtures shared by all lanes. One Spark session serves all tests of a process: starting one costs seconds."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """The suite's only Spark session, small and quiet."""
+    """The only Spark session, small and quiet."""
     from kanon_spark.engine.session import get_spark
 
     home = tmp_path_factory.mktemp("spark")
