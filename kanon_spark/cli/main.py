@@ -11,7 +11,7 @@ from kanon_spark.cli.check import check
 from kanon_spark.cli.doctor import doctor
 from kanon_spark.cli.risk import risk
 from kanon_spark.cli.run import demo, run
-from kanon_spark.cli.tools import gc, schema
+from kanon_spark.cli.tools import gc, report, schema
 from kanon_spark.cli.verify import verify
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, risk, schema, doctor, demo, gc):
+for command in (run, check, verify, risk, report, schema, doctor, demo, gc):
     app.command()(command)
 
 
