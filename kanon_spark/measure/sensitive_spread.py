@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CLASSES = 2_000  # that are looked at, or all of fewer
 VALUES = 10  # per column, the most frequent first
 _RANGES = 8
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 _QUANTILES = {"least": 0.0, "low": 0.1, "median": 0.5, "high": 0.9, "most": 1.0}
 _DIGITS = 9
 
@@ -51,7 +51,7 @@ def sensitive_spread(
     step = max(1, classes // CLASSES)
     types = dict(release.dtypes)
     texts = [F.col(quoted(name)).cast("string").alias(f"v{i}") for i, name in enumerate(columns)]
-    numbers = {i: name for i, name in enumerate(columns) if types[name].startswith(_NUMBERS)}
+    numbers = {i: name for i, name in enumerate(columns) if types[name].partition("(")[0] in _NUMBERS}
     values = [F.col(quoted(name)).cast("double").alias(f"x{i}") for i, name in numbers.items()]
     picked = release.select(*tuple_hashes(tuple_parts(release, qi)), *texts, *values)
     if step > 1:
