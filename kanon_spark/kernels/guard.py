@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kanon_spark.privacy.columns import Column
-from kanon_spark.privacy.demands import Demands, all_satisfy, members_satisfy
+from kanon_spark.privacy.demands import Demands, all_satisfy, members_satisfy, some_may_satisfy
 from kanon_spark.privacy.histograms import Histograms, Scratch, merge, new_scratch
 
 Bools = NDArray[np.bool_]
@@ -51,6 +51,10 @@ class Guard(NamedTuple):
     def compiled(self) -> "Guard | None":
         """What compiled code is given; None where nothing is asked."""
         return self if self.asks else None
+
+    def may_accept(self, members: NDArray[np.integer]) -> bool:
+        """False where it is certain that no class of some of these signatures would be accepted."""
+        return not self.asks or bool(some_may_satisfy(self.demands, self.histograms, members, self.scratch))
 
     def take(self, index: NDArray[np.integer]) -> "Guard":
         """The guard of some of the signatures, in the given order."""

@@ -43,7 +43,7 @@ def close_cheapest_first(problem: Problem, *, stop: float = np.inf, ties: int = 
     below = -1.0
     upto = step
     free = free_ids = np.arange(problem.size, dtype=np.int32)
-    while len(free) and problem.persons[free].sum() >= problem.k and below < last:
+    while problem.persons[free].sum() >= max(1, problem.k) and below < last and problem.guard.may_accept(free):
         ceiling = min(upto, last)
         groups = list_groups(problem, free, above=below, upto=ceiling)
         while not groups.complete:

@@ -258,9 +258,55 @@ def satisfies(demands, start, values, counts, persons):  # type: ignore[no-untyp
 
 @njit(cache=True)
 def members_satisfy(demands, histograms, members, scratch):  # type: ignore[no-untyped-def]
-    """Whether a class of these units (signatures) satisfies every demand; `scratch` comes from `new_scratch`."""
+    """Whether a class of these units (signatures) satisfies every demand; `scratch` comes from `new_scratch`.
+
+    Most classes that fall short of l-diversity have too few values, and who has enough often shows at the first few
+    members: that is looked at before the whole histogram is put together.
+    """
+    counted = True
+    for d in range(len(demands.code)):
+        if demands.code[d] not in (DISTINCT, ENTROPY, RECURSIVE):
+            counted = False
+        elif not _enough_values(demands, d, histograms, members, scratch):
+            return False
+        elif demands.code[d] != DISTINCT:
+            counted = False
+    if counted:
+        return True
     start, values, counts, persons = gather(histograms, members, demands.base, scratch)
     return satisfies(demands, start, values, counts, persons)
+
+
+@njit(cache=True)
+def some_may_satisfy(demands, histograms, members, scratch):  # type: ignore[no-untyped-def]
+    """False where no class of some of these units can satisfy all: even together they have too few values."""
+    for d in range(len(demands.code)):
+        asks_values = demands.code[d] in (DISTINCT, ENTROPY, RECURSIVE)
+        if asks_values and not _enough_values(demands, d, histograms, members, scratch):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _enough_values(demands, d, histograms, members, scratch):  # type: ignore[no-untyped-def]
+    """Whether the class has at least as many values, null apart, as demand d (of l-diversity) cannot do without."""
+    j = demands.column[d]
+    need = (demands.tail[d] if demands.code[d] == RECURSIVE else demands.bound[d]) - EPSILON
+    first, null, columns = demands.base[j], demands.null[j], histograms.columns
+    used = 0
+    for u in members:
+        place = u * columns + j
+        for i in range(histograms.start[place], histograms.start[place + 1]):
+            slot = first + histograms.values[i]
+            if histograms.counts[i] > 0 and histograms.values[i] != null and not scratch.marked[slot]:
+                scratch.marked[slot] = True
+                scratch.touched[used] = slot
+                used += 1
+        if used >= need:
+            break
+    for i in range(used):
+        scratch.marked[scratch.touched[i]] = False
+    return used >= need
 
 
 @njit(cache=True)
