@@ -185,7 +185,7 @@ def test_gains_of_values_are_those_of_trying_them(world: Guarded, seed: int) -> 
         for v in range(column.size) if lacks else ():
             if column.counts[v] or held[v]:
                 wanted[v] = lacks - shortfall_with(guard, tally, problem.size + v)
-            assert gain_of(guard.histograms, guard.demands.base, gain, problem.size + v) == gain[v]
+            assert gain_of(guard, gain, problem.size + v) == gain[v]
         assert gain == pytest.approx(wanted)
         assert most == max(0.0, gain.max())
 
