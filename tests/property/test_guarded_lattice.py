@@ -56,6 +56,16 @@ def test_the_greedy_closes_good_classes_below_its_stop(problem: Problem, seed: i
 
 
 @EXAMPLES
+@given(problems(largest=7), SEEDS)
+def test_what_no_class_could_satisfy_is_seen_at_once(problem: Problem, seed: int) -> None:
+    world = guarded(problem, seed)
+    members = np.arange(problem.size)
+    some = [world.good([s for s in members if chosen >> s & 1]) for chosen in range(1, 2**problem.size)]
+    assert world.problem.guard.may_accept(members) or not any(some)
+    assert not world.problem.guard.scratch.marked.any()
+
+
+@EXAMPLES
 @given(PROBLEMS, SEEDS)
 def test_a_guard_that_is_always_true_changes_nothing(problem: Problem, seed: int) -> None:
     world = guarded(problem, seed, TRIVIAL, nulls=False)
