@@ -44,6 +44,7 @@ class Skeleton:
         weight: How many of the hierarchy's values each leaf stands for; 1 each if None.
         leaf_loss: Loss of each leaf, where its weight does not tell it (its label may speak of more values).
         singles_free: A node over a single value costs nothing. Not so where a leaf is itself a group of unknown size.
+        outside: Leaves that the hierarchy does not know: they are published as the root, and cost what it costs.
     """
 
     labels: tuple[str, ...]
@@ -52,6 +53,7 @@ class Skeleton:
     weight: Longs | None = None
     leaf_loss: Floats | None = None
     singles_free: bool = True
+    outside: NDArray[np.bool_] | None = None
 
     @property
     def leaves(self) -> int:
@@ -170,8 +172,12 @@ def grow(
     else:
         loss = _share_of_values(skeleton, lo, hi, extra)
     loss[root] = 1.0
+    stars = np.zeros(nodes, dtype=np.bool_)  # leaves that are published as the root is
+    if skeleton.outside is not None:
+        stars[:real] = skeleton.outside
     if unknown:
-        loss[unknown_leaf] = 1.0
+        stars[unknown_leaf] = True
+    loss[stars] = 1.0
     tree = Tree(
         labels=(
             *skeleton.labels[:real],
@@ -194,8 +200,7 @@ def grow(
         for below, above in pairwise(levels):
             np.maximum.at(lowest, above, lowest[below])
         tree.loss[lowest > tree.max_level] = np.inf
-        if unknown:
-            tree.loss[unknown_leaf] = tree.loss[root]  # it is published as the root is
+        tree.loss[stars] = tree.loss[root]
     return tree
 
 
@@ -203,6 +208,8 @@ def _share_of_values(skeleton: Skeleton, lo: Ints, hi: Ints, extra: int) -> Floa
     """Categorical loss: values under the node over all values, nothing for a single one."""
     real = skeleton.leaves
     weight = np.ones(real, dtype=np.int64) if skeleton.weight is None else skeleton.weight
+    if skeleton.outside is not None:
+        weight = np.where(skeleton.outside, 0, weight)
     before = np.concatenate([[0], np.cumsum(weight), np.full(extra, weight.sum())])
     covered = before[hi] - before[lo]
     total = max(1, int(weight.sum()))

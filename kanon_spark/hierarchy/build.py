@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec
-from kanon_spark.errors import HierarchyError
+from kanon_spark.config.models import DateSpec, FileSpec, FlatSpec, HierarchySpec, IntervalSpec, PrefixSpec
+from kanon_spark.errors import HierarchyError, InternalError
 from kanon_spark.hierarchy.assemble import Skeleton, check_levels, grow, stack
 from kanon_spark.hierarchy.csv_file import read_hierarchy_file
 from kanon_spark.hierarchy.dates import build_dates
 from kanon_spark.hierarchy.interval import build_intervals
 from kanon_spark.hierarchy.prefix import build_prefixes
 from kanon_spark.hierarchy.search import build_search_tree
+from kanon_spark.hierarchy.stems import build_stems
 from kanon_spark.hierarchy.taxonomy import taxonomy_of
 from kanon_spark.hierarchy.tree import Domain, Floats, Tree
 
@@ -36,7 +37,7 @@ class StaticHierarchy:
 
 
 def load_static(
-    spec: CsvSpec,
+    spec: FileSpec,
     *,
     qi: str,
     base_dir: Path,
@@ -44,7 +45,10 @@ def load_static(
     min_level: int = 0,
     max_level: int | None = None,
 ) -> StaticHierarchy:
-    """Load a hierarchy file.
+    """Load a hierarchy file, whose lines are the leaves.
+
+    Where longer codes stand under the file's (`spec.stem`), the file's values are level 1, and are asked for as such:
+    level 0 are the data's own values, for which `build_tree` is there.
 
     Args:
         spec: Path, separator and what happens to values that the file misses.
@@ -59,8 +63,11 @@ def load_static(
         HierarchyError: The file breaks a rule, or the levels are not there.
     """
     file = read_hierarchy_file(base_dir / Path(spec.path).expanduser(), separator=spec.separator)
-    check_levels(height=len(file.rows[0]) - 1, min_level=min_level, max_level=max_level, where=_where(qi))
-    taxonomy = taxonomy_of(file, numeric=numeric, min_level=min_level)
+    below = 0 if spec.stem is None else 1  # levels under the file's own
+    check_levels(height=len(file.rows[0]) - 1 + below, min_level=min_level, max_level=max_level, where=_where(qi))
+    if min_level < below:
+        raise InternalError("the leaves of this hierarchy are the values of the data", where=_where(qi))
+    taxonomy = taxonomy_of(file, numeric=numeric, min_level=min_level - below)
     tree = grow(
         taxonomy.skeleton,
         span=taxonomy.span,
@@ -78,7 +85,7 @@ def load_static(
 
 
 def build_tree(
-    spec: IntervalSpec | PrefixSpec | DateSpec | FlatSpec | None,
+    spec: HierarchySpec | None,
     domain: Domain,
     *,
     qi: str,
@@ -102,7 +109,7 @@ def build_tree(
 
 
 def _skeleton(
-    spec: IntervalSpec | PrefixSpec | DateSpec | FlatSpec | None,
+    spec: HierarchySpec | None,
     domain: Domain,
     *,
     where: str,
@@ -117,6 +124,10 @@ def _skeleton(
                 fix="give the column a hierarchy, or remove the levels",
             )
         return build_search_tree(domain), domain.span
+    if isinstance(spec, FileSpec):
+        if spec.stem is None or min_level:
+            raise InternalError("the leaves of this hierarchy are the lines of a file", where=where)
+        return build_stems(spec, domain, where=where, max_level=max_level), 0.0
     height = 1 + _levels(spec)
     check_levels(height=height, min_level=min_level, max_level=max_level, where=where)
     match spec:

@@ -18,6 +18,7 @@ from kanon_spark.hierarchy.labels import plain
 from kanon_spark.hierarchy.tree import Domain, Floats, Kind
 
 EXACT = 2.0**53  # above it, doubles skip integers
+FINEST = 2**900  # parts of 1 that widths may be told in: a few more, and they are no doubles
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,10 @@ def _check_size(grid: _Grid, values: Floats, where: str) -> None:
             fix="give the hierarchy open ends (bottom, top), or clean the column",
         )
     spec = grid.spec
+    if grid.scale > FINEST:
+        raise HierarchyError(
+            "interval widths are too fine to be told exactly", where=where, fix="choose rounder widths and origin"
+        )
     if len(values) and grid.scale * (np.abs(values).max() + abs(spec.origin) + spec.widths[-1]) > EXACT:
         raise HierarchyError(
             "the column holds numbers too large for exact intervals"

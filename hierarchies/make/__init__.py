@@ -1,0 +1,1 @@
+"""Makes the files of `hierarchies/reference`; `scripts/make_hierarchies` runs it."""
