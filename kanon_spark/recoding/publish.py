@@ -237,3 +237,29 @@ def set_label(values: Sequence[str]) -> str:
         json.dumps(value, ensure_ascii=False) if _NEEDS_QUOTES.search(value) else value for value in sorted(values)
     ]
     return "{" + ", ".join(members) + "}"
+
+
+def set_members(label: str) -> list[str]:
+    """The members of what `set_label` wrote; none where a text is no set.
+
+    >>> set_members('{"x, y", z}'), set_members("z")
+    (['x, y', 'z'], [])
+    """
+    if not (label.startswith("{") and label.endswith("}")):
+        return []
+    members, rest, decoder = [], label[1:-1], json.JSONDecoder()
+    while rest:
+        if rest.startswith('"'):
+            try:
+                member, end = decoder.raw_decode(rest)
+            except json.JSONDecodeError:
+                return []
+        else:
+            end = rest.find(", ")
+            end = len(rest) if end < 0 else end
+            member = rest[:end]
+        members.append(member)
+        if end < len(rest) and not rest.startswith(", ", end):
+            return []
+        rest = rest[end + 2 :]
+    return members
