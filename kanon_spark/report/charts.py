@@ -68,7 +68,7 @@ def curve_chart(title: str, points: Sequence[tuple[float, float]], *, across: st
     if not points:
         return Markup("")
     most = max(x for x, _ in points) or 1.0
-    left, right, bottom = _EDGE, _EDGE + _WIDE, _HIGH + 10
+    left, right, bottom = _EDGE, _EDGE + _WIDE, _HIGH + 26
 
     def at(x: float, y: float) -> str:
         return f"{left + x / most * _WIDE:.1f},{bottom - min(1.0, y) * _HIGH:.1f}"
@@ -109,7 +109,7 @@ def curve_chart(title: str, points: Sequence[tuple[float, float]], *, across: st
         foot=bottom + 36,
         across=across,
         left=left,
-        head=8,
+        head=12,
         up=up,
         steps=" ".join(steps),
     )

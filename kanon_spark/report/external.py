@@ -2,10 +2,11 @@
 
 The report can travel with the release. So this is a list of what may be shown, not of what must not: anything that is
 not named here stays inside. Nothing of the source is shown but how many rows it had; no value that fewer than k persons
-of the release carry; no count of rows or persons under k (`<k` instead); no path, no configuration, no sample.
+of the release carry; no count of rows or persons under k (`<k` instead), nor what it could be worked out from; no path,
+no configuration, no sample.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kanon_spark.report.facts import FewerThan, Manifest, lookup, number
@@ -15,22 +16,25 @@ _MEASURES = ("gcp", "gcp_bound", "gcp_gap", "bound_kind", "cavg", "dm")
 _SHARES = ("uniqueness", "marketer")
 _MODES = ("prosecutor", "journalist")
 _OF_A_MODEL = ("model", "column", "achieved", "passed")
+_SEVERAL = "ranges and sets of several values"
 _NAMED_VALUES = "at most a certain share of named sensitive values"
 
 
 def external(manifest: Manifest) -> dict[str, Any]:
     """The part of a manifest that an external report is made of.
 
-    >>> external({"privacy": {"k": {"asked": 5}}, "rows": {"input": 90, "suppressed": 3}, "samples": [1]})["rows"]
-    {'input': 90.0, 'suppressed': <5}
+    >>> rows = {"input": 90, "released": 87, "suppressed": 3}
+    >>> external({"privacy": {"k": {"asked": 5}}, "rows": rows, "samples": [1]})["rows"]
+    {'released': 87.0, 'suppressed': <5}
     """
     k = number(manifest, "privacy", "k", "asked") or 2.0
     shown: dict[str, Any] = {key: manifest[key] for key in _AS_IT_IS if key in manifest}
     shown["edition"] = "external"
     shown["columns"] = {key: list(lookup(manifest, "columns", key) or ()) for key in ("qi", "sensitive", "kept")}
     shown["rows"] = _counts(lookup(manifest, "rows"), k)
-    if number(manifest, "persons") is not None:
-        shown["persons"] = _count(manifest["persons"], k)
+    for key in ("persons", "persons_suppressed"):
+        if number(manifest, key) is not None:
+            shown[key] = _count(manifest[key], k)
     for key in ("classes",):
         if number(manifest, key) is not None:
             shown[key] = _count(manifest[key], k)
@@ -49,7 +53,20 @@ def external(manifest: Manifest) -> dict[str, Any]:
     ]
     shown["risk"] = _risk(manifest)
     shown["details"] = _details(manifest, k)
+    _hide_differences(shown)
     return shown
+
+
+def _hide_differences(shown: dict[str, Any]) -> None:
+    """Where few were suppressed, leave out what tells how many: everybody can count the rows of the release."""
+    if isinstance(lookup(shown, "rows", "suppressed"), FewerThan):
+        shown["rows"].pop("input", None)
+        shown["metrics"]["dm"] = None
+        quasi = shown["details"]["quasi_identifiers"]
+        last = max((point["share"] for point in quasi["closings"] or ()), default=1.0)
+        quasi["closings"] = [{**point, "share": point["share"] / last} for point in quasi["closings"] or ()]
+    if isinstance(shown.get("persons_suppressed"), FewerThan):
+        shown.pop("persons", None)
 
 
 def _count(value: float, k: float) -> float:
@@ -83,7 +100,8 @@ def _privacy(manifest: Manifest) -> dict[str, Any]:
             shown[name] = "person" if found else None
         elif isinstance(found, Mapping) and found.get("model"):
             words = _NAMED_VALUES if lookup(found, "asked", "values") else found.get("words", "")
-            shown[name] = {**{key: found.get(key) for key in _OF_A_MODEL}, "words": words}
+            kind = {key: lookup(found, "asked", key) for key in ("kind", "distance")}
+            shown[name] = {**{key: found.get(key) for key in _OF_A_MODEL}, "asked": kind, "words": words}
     return shown
 
 
@@ -107,10 +125,10 @@ def _risk(manifest: Manifest) -> dict[str, Any] | None:
 
 
 def _details(manifest: Manifest, k: float) -> dict[str, Any]:
-    """Published labels, which whole classes carry, and sensitive values that at least k persons of the release have."""
+    """Published values, which whole classes carry, and sensitive ones that at least k persons of the release have."""
     columns = []
     for column in lookup(manifest, "details", "quasi_identifiers", "columns") or ():
-        columns.append({"name": column.get("name"), "published": column.get("published")})
+        columns.append({"name": column.get("name"), "published": _labels(column.get("published") or ())})
     sensitive = []
     for column in lookup(manifest, "details", "sensitive", "columns") or ():
         values = [value for value in column.get("values") or () if _carried(value) >= k]
@@ -121,6 +139,13 @@ def _details(manifest: Manifest, k: float) -> dict[str, Any]:
         "quasi_identifiers": {**quasi, "columns": columns},
         "sensitive": {**spread, "columns": sensitive},
     }
+
+
+def _labels(published: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Labels that all of a class share as a value; a range or set spells values that few of its members may carry."""
+    shared = [{key: each.get(key) for key in ("label", "share")} for each in published if not each.get("made", True)]
+    rest = sum(number(each, "share") or 0.0 for each in published if each.get("made", True))
+    return [*shared, {"label": _SEVERAL, "share": rest}] if rest else shared
 
 
 def _carried(value: Mapping[str, Any]) -> float:

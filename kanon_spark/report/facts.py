@@ -181,7 +181,8 @@ def proved(manifest: Manifest) -> str:
     if failed:
         return f"Not proved: {', '.join(failed)}."
     names = ", ".join(name for name, _, _ in found)
-    return f"Proved on the table as it was written, read back by {len(found)} checks of their own: {names}."
+    many = "one check of its own" if len(found) == 1 else f"{len(found)} checks of their own"
+    return f"Proved on the table as it was written, read back by {many}: {names}."
 
 
 _MODELS = {
@@ -195,15 +196,33 @@ _MODELS = {
 }
 
 
+_FORMULAS = {
+    "distinct": "fewest different values in a class, null apart",
+    "entropy": "least exp(-Σ p ln p)",
+    "recursive": "largest count / (counts from the l-th on), counts in falling order",
+    "equal": "largest ½ Σ |p - q|",
+    "ordered": "largest Σ |Σ p - q up to each value| / (values - 1)",
+    "hierarchical": "largest mean over the hierarchy's levels of ½ Σ |p - q|",
+    "alpha": "largest share of a class that carries one value",
+    "basic": "largest (p - q) / q",
+    "enhanced": "largest (p - q) / q, and none above -ln q",
+    "delta_disclosure": "largest |ln(p / q)|",
+    "personal_k": "least size of a class / largest k that is asked for in it",
+    "k_map": "fewest persons of the population that fit a published combination",
+}
+_USUAL = {"l_diversity": "distinct", "t_closeness": "equal", "beta_likeness": "basic"}
+
+
 @dataclass(frozen=True)
 class Model:
-    """A privacy model beyond k: what every class must have, in words, and what the worst class has."""
+    """A privacy model beyond k: what every class must have, in words, what the worst class has, and which formula."""
 
     model: str
     column: str | None
     words: str
     achieved: float | None
     passed: bool
+    formula: str = ""
 
     @property
     def figure(self) -> Figure:
@@ -211,7 +230,7 @@ class Model:
         name = _MODELS[self.model] + (f" of {self.column}" if self.column else "")
         value = "-" if self.achieved is None else f"{self.achieved:.4g}"
         verdict = "every class has it, the worst as much as this" if self.passed else "not every class has it"
-        return Figure(name, value, f"Asked: {self.words}; {verdict}.")
+        return Figure(name, value, f"Asked: {self.words}; {verdict}.", self.formula)
 
 
 def models(manifest: Manifest) -> list[Model]:
@@ -225,10 +244,17 @@ def models(manifest: Manifest) -> list[Model]:
             str(each.get("words", "")),
             number(each, "achieved"),
             bool(each.get("passed")),
+            _FORMULAS.get(_kind(each), ""),
         )
         for each in found
         if str(each.get("model")) in _MODELS
     ]
+
+
+def _kind(found: Mapping[str, Any]) -> str:
+    """Which of its kinds or distances a model was asked for in."""
+    model = str(found.get("model"))
+    return str(lookup(found, "asked", "kind") or lookup(found, "asked", "distance") or _USUAL.get(model, model))
 
 
 def losses(manifest: Manifest) -> list[tuple[str, float]]:
@@ -293,7 +319,7 @@ def pseudonyms(manifest: Manifest) -> list[str]:
 
 
 def places(manifest: Manifest) -> list[tuple[str, str]]:
-    """Where release, manifest and report are."""
+    """Where release, manifest and report are, and the recoding, which is confidential."""
     files = lookup(manifest, "files")
     if not isinstance(files, Mapping):
         files = {}
@@ -307,6 +333,7 @@ def places(manifest: Manifest) -> list[tuple[str, str]]:
         "release": files.get("release") or target,
         "manifest": files.get("manifest"),
         "report": files.get("report"),
+        "recoding": files.get("recoding"),
     }
     return [(name, str(place)) for name, place in found.items() if place]
 

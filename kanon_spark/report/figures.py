@@ -9,7 +9,8 @@ def figures(manifest: Manifest) -> list[Figure]:
     >>> [figure.value for figure in figures({"privacy": {"k": {"asked": 5, "achieved": 8}}})]
     ['8', '12.5%']
     """
-    makers = (_k, _chance, _rows, _persons, _suppressed, _gcp, _bound, _gap, _classes, _cavg, _dm)
+    counts = (_k, _chance, _rows, _suppressed, _persons, _persons_left_out)
+    makers = (*counts, _gcp, _bound, _gap, _classes, _cavg, _dm)
     return [figure for maker in makers if (figure := maker(manifest)) is not None]
 
 
@@ -33,17 +34,30 @@ def _chance(manifest: Manifest) -> Figure | None:
 
 def _rows(manifest: Manifest) -> Figure | None:
     released, whole = number(manifest, "rows", "released"), number(manifest, "rows", "input")
-    if released is None or whole is None:
+    if released is None:
         return None
-    return Figure("rows released", count(released), f"Out of {count(whole)} rows of the source.", "rows in classes")
+    sentence = "Rows that stand in classes." if whole is None else f"Out of {count(whole)} rows of the source."
+    return Figure("rows released", count(released), sentence, "rows in classes")
 
 
 def _persons(manifest: Manifest) -> Figure | None:
-    persons = number(manifest, "persons")
+    persons, gone = number(manifest, "persons"), number(manifest, "persons_suppressed")
     if persons is None or unit_word(manifest) == "rows":
         return None
-    sentence = "In the source. k counts persons: several rows of one person count once."
-    return Figure("persons", count(persons), sentence, "distinct values of the unit, and rows without one")
+    once = "k counts persons: several rows of one person count once."
+    formula = "distinct values of the unit, and rows without one"
+    if gone is None:
+        return Figure("persons", count(persons), f"In the source. {once}", formula)
+    sentence = f"Persons with a row in the release, out of {count(persons)} in the source. {once}"
+    return Figure("persons released", count(persons - gone), sentence, f"{formula}, in classes")
+
+
+def _persons_left_out(manifest: Manifest) -> Figure | None:
+    gone = number(manifest, "persons_suppressed")
+    if gone is None or unit_word(manifest) == "rows":
+        return None
+    sentence = "Nobody was left out wholly." if not gone else "Persons none of whose rows is in the release."
+    return Figure("persons suppressed", count(gone), sentence, "persons of the source - persons released")
 
 
 def _suppressed(manifest: Manifest) -> Figure | None:

@@ -25,6 +25,8 @@ _FIRST = (
     "rows released",
     "rows suppressed",
     "persons",
+    "persons released",
+    "persons suppressed",
     "loss",
     "lower bound",
 )
@@ -49,7 +51,7 @@ def render_html(manifest: Manifest, *, edition: Edition = "internal") -> str:
         for name, (title, gather) in _SECTIONS.items()
         if (content := gather(manifest)) is not None
     ]
-    page = _environment().get_template("report.html.j2")
+    page = environment().get_template("report.html.j2")
     return page.render(
         name=str(manifest.get("name") or "release"),
         run_id=str(manifest.get("run_id") or ""),
@@ -65,7 +67,8 @@ def render_html(manifest: Manifest, *, edition: Edition = "internal") -> str:
 
 
 @cache
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """The templates of all pages; whatever they show is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -118,6 +121,8 @@ def _risk(manifest: Manifest) -> Section | None:
         return None
     return {
         "lines": lines,
+        "columns": risk_facts.telling_columns(manifest),
+        "combinations": risk_facts.telling_combinations(manifest),
         "attack": risk_facts.attack_lines(manifest),
         "title_of_attack": risk_facts.attack_title(manifest),
         "notes": risk_facts.risk_notes(manifest),

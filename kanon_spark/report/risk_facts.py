@@ -12,17 +12,18 @@ from kanon_spark.report.facts import Manifest, count, lookup, models, number, pe
 
 @dataclass(frozen=True)
 class RiskLine:
-    """One measure: its name, what it was on the source and is on the release, and what that means."""
+    """One measure: its name, what it was on the source and is on the release, what that means, and its formula."""
 
     name: str
     before: str
     after: str
     sentence: str
+    formula: str
 
 
-def _line(name: str, sides: Sequence[str], sentence: str) -> RiskLine:
+def _line(name: str, sides: Sequence[str], sentence: str, formula: str) -> RiskLine:
     before, after = sides
-    return RiskLine(name, before, after, sentence)
+    return RiskLine(name, before, after, sentence, formula)
 
 
 def risk_lines(manifest: Manifest) -> list[RiskLine]:
@@ -31,31 +32,47 @@ def risk_lines(manifest: Manifest) -> list[RiskLine]:
     if not isinstance(sides[0], Mapping):
         return []
     each = "person" if sides[0].get("counted") == "persons" else "row"
-    asked: list[tuple[str, Sequence[str], Callable[[float | None], str], str]] = [
+    asked: list[tuple[str, Sequence[str], str, str]] = [
         (
             "unique",
             ("uniqueness",),
-            percent,
             f"Share of the {each}s that nobody else is like: whoever knows them finds them.",
+            f"{each}s in classes of one / {each}s",
         ),
         (
             "prosecutor, highest",
             ("prosecutor", "highest"),
-            percent,
             f"The best chance to pick the right {each} for someone who is known to be in the table; at most 1/k after.",
+            "1 / smallest class",
         ),
-        ("prosecutor, average", ("prosecutor", "average"), percent, "The same chance, averaged over everyone."),
+        (
+            "prosecutor, average",
+            ("prosecutor", "average"),
+            "The same chance, averaged over everyone.",
+            f"classes / {each}s in them",
+        ),
         (
             "journalist, highest",
             ("journalist", "highest"),
-            percent,
             "The same for an attacker who does not know who is in the table.",
+            "1 / smallest class in the population",
         ),
-        ("marketer", ("marketer",), percent, "The share that is named right if everyone is matched with somebody."),
+        (
+            "journalist, average",
+            ("journalist", "average"),
+            "The same, averaged over everyone.",
+            f"classes / their {each}s in the population, or Σ class / its size there / {each}s, whichever is more",
+        ),
+        (
+            "marketer",
+            ("marketer",),
+            "The share that is named right if everyone is matched with somebody.",
+            f"Σ class / its size in the population / {each}s",
+        ),
     ]
     lines = [
-        _line(name, [show(number(side or {}, *path)) for side in sides], sentence)
-        for name, path, show, sentence in asked
+        _line(name, [percent(number(side or {}, *path)) for side in sides], sentence, formula)
+        for name, path, sentence, formula in asked
     ]
     return lines[:3] + _above(sides) + lines[3:]
 
@@ -72,6 +89,7 @@ def _above(sides: Sequence[Any]) -> list[RiskLine]:
             percent(share),
             percent(shares[1].get(threshold)),
             f"Share of the records in classes smaller than {1 / threshold:.3g}.",
+            f"Σ classes with 1 / class > {threshold:g} / records",
         )
         for threshold, share in shares[0].items()
         if threshold
@@ -82,6 +100,53 @@ def _is_share(part: Any) -> bool:
     return isinstance(part, Mapping) and all(isinstance(part.get(key), int | float) for key in ("threshold", "share"))
 
 
+@dataclass(frozen=True)
+class Telling:
+    """How much columns tell of who somebody is, by themselves or together: their names, and numbers for each side."""
+
+    name: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def telling_columns(manifest: Manifest) -> list[Telling]:
+    """Distinct values, distinction and separation of each quasi-identifier, the most telling first."""
+
+    def numbers(each: Mapping[str, Any]) -> tuple[str, ...]:
+        shares = (percent(number(each, key)) for key in ("distinction", "separation"))
+        return (count(number(each, "distinct")), *shares)
+
+    return _telling(manifest, "columns", lambda each: str(each.get("name")), numbers)
+
+
+def telling_combinations(manifest: Manifest) -> list[Telling]:
+    """Unique rows and rows per combination of values, of the riskiest combinations of columns."""
+
+    def numbers(each: Mapping[str, Any]) -> tuple[str, ...]:
+        size = number(each, "average_size")
+        return (percent(number(each, "unique_share")), "-" if size is None else f"{size:,.1f}")
+
+    return _telling(manifest, "combinations", lambda each: " + ".join(map(str, each.get("columns") or ())), numbers)
+
+
+def _telling(
+    manifest: Manifest,
+    part: str,
+    name: Callable[[Mapping[str, Any]], str],
+    numbers: Callable[[Mapping[str, Any]], tuple[str, ...]],
+) -> list[Telling]:
+    """Both sides by name, in the order of the source; a side that does not name something says nothing of it."""
+    sides = []
+    for side in ("before", "after"):
+        found = lookup(manifest, "risk", side, part)
+        listed = [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else []
+        sides.append({name(each): numbers(each) for each in listed})
+    nothing = ("-",) * len(next((numbers for side in sides for numbers in side.values()), ()))
+    return [
+        Telling(each, *(side.get(each, nothing) for side in sides)) for each in dict.fromkeys([*sides[0], *sides[1]])
+    ]
+
+
 def attack_lines(manifest: Manifest) -> list[RiskLine]:
     """The linkage attack, where it was carried out."""
     sides = [lookup(manifest, "risk", "attack", side) for side in ("before", "after")]
@@ -89,14 +154,28 @@ def attack_lines(manifest: Manifest) -> list[RiskLine]:
         return []
     limit = number(manifest, "risk", "attack", "limit")
     allowed = "" if limit is None else f" k allows {percent(limit)} on the release."
-    asked: list[tuple[str, str, Callable[[float | None], str], str]] = [
-        ("expected success", "expected", percent, "Mean chance to pick the right one among the rows that fit."),
-        ("easiest target", "worst", percent, f"The chance for the target that is easiest to find.{allowed}"),
-        ("its candidates", "fewest", count, "Everyone whom that target may be."),
-        ("targets without any", "unmatched", count, "Their rows are not in the release."),
+    asked: list[tuple[str, str, Callable[[float | None], str], str, str]] = [
+        (
+            "expected success",
+            "expected",
+            percent,
+            "Mean chance to pick the right one among the rows that fit.",
+            "mean over the targets of 1 / candidates",
+        ),
+        (
+            "easiest target",
+            "worst",
+            percent,
+            f"The chance for the target that is easiest to find.{allowed}",
+            "largest 1 / candidates",
+        ),
+        ("its candidates", "fewest", count, "Everyone whom that target may be.", "fewest candidates, but for none"),
+        ("targets without any", "unmatched", count, "Their rows are not in the release.", "targets without candidates"),
     ]
     lines = [
-        _line(name, [show(number(side or {}, key)) for side in sides], sentence) for name, key, show, sentence in asked
+        _line(name, [show(number(side or {}, key)) for side in sides], sentence, formula)
+        for name, key, show, sentence, formula in asked
+        if any(number(side or {}, key) is not None for side in sides)
     ]
     return lines + _guesses(manifest, sides)
 
@@ -112,13 +191,28 @@ def _guesses(manifest: Manifest, sides: Sequence[Any]) -> list[RiskLine]:
         column = str(guess.get("column", ""))
         other = after[place] if place < len(after) else {}
         asked = f" Asked: every class has {' and '.join(promised[column])}." if column in promised else ""
-        for name, key, sentence in (
-            ("guessed right", "right", "By what most of the rows have that may be the target."),
-            ("base rate", "base", "By what most of all rows have, without looking for anybody."),
-            ("how sure", "confidence", f"Share of the candidates that have the guessed value.{asked}"),
+        for name, key, sentence, formula in (
+            (
+                "guessed right",
+                "right",
+                "By what most of the rows have that may be the target.",
+                "targets with their candidates' most frequent value / targets",
+            ),
+            (
+                "base rate",
+                "base",
+                "By what most of all rows have, without looking for anybody.",
+                "targets with the most frequent value of all / targets",
+            ),
+            (
+                "how sure",
+                "confidence",
+                f"Share of the candidates that have the guessed value.{asked}",
+                "mean share of the candidates",
+            ),
         ):
             values = [percent(number(side, key)) for side in (guess, other)]
-            lines.append(_line(f"{column}: {name}", values, sentence))
+            lines.append(_line(f"{column}: {name}", values, sentence, formula))
     return lines
 
 

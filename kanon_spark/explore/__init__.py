@@ -1,0 +1,1 @@
+"""Looking before deciding: a first draft of a configuration, and methods compared."""
