@@ -1,10 +1,8 @@
 """Releases as parquet tables of Spark's catalog: staged as a table beside the target, swapped in by two renames."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.engine.stages import failpoint
@@ -12,6 +10,17 @@ from kanon_spark.errors import TargetError
 from kanon_spark.io.files import store_for
 from kanon_spark.io.formats import refuse_unwritable_layout, refuse_unwritable_types
 from kanon_spark.io.paths import join
+from kanon_spark.io.table_names import (
+    WHERE,
+    TableName,
+    facts_of,
+    literal,
+    property_list,
+    quoted_column,
+    refuse_no_database,
+    refuse_source,
+    release_properties,
+)
 from kanon_spark.logs import logger
 
 if TYPE_CHECKING:
@@ -20,60 +29,7 @@ if TYPE_CHECKING:
 
     from kanon_spark.config.models import SinkSpec, SourceSpec
 
-_WHERE = "sink.table"
 _FORMAT = "parquet"
-_PROPERTY = "kanon.facts"
-_PART = re.compile(r"[A-Za-z0-9_]+")
-
-
-@dataclass(frozen=True)
-class TableName:
-    """A table of the session catalog, in lower case as the catalog keeps it."""
-
-    database: str
-    name: str
-
-    @classmethod
-    def parse(cls, spark: "SparkSession", text: str, *, where: str = _WHERE) -> "TableName":
-        """Read `name`, `database.name` or `spark_catalog.database.name`."""
-        parts = [part.strip("`").lower() for part in text.split(".")]
-        if len(parts) == 3 and parts[0] == "spark_catalog":
-            parts = parts[1:]
-        if len(parts) > 2 or not all(_PART.fullmatch(part) for part in parts):
-            raise TargetError(
-                "this is not the name of a table in Spark's own catalog",
-                where=where,
-                fix="write name or database.name: letters, digits, _",
-            )
-        database = parts[0] if len(parts) == 2 else spark.catalog.currentDatabase().lower()
-        return cls(database, parts[-1])
-
-    def sibling(self, run_id: str, what: str) -> "TableName":
-        """The name under which a run keeps the staged or the previous table."""
-        return TableName(self.database, f"{self.name}__kanon_{run_id}_{what}".lower())
-
-    def __str__(self) -> str:
-        return f"{self.database}.{self.name}"
-
-    @property
-    def quoted(self) -> str:
-        """The name as SQL takes it."""
-        return f"`{self.database}`.`{self.name}`"
-
-
-def table_facts(spark: "SparkSession", name: TableName) -> dict[str, Any] | None:
-    """What a release in the catalog says of itself; None if there is none of ours."""
-    if not spark.catalog.tableExists(name.quoted):
-        return None
-    # One row per table property: a handful.
-    for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect():
-        if row["key"] == _PROPERTY:
-            try:
-                found = json.loads(row["value"])
-            except ValueError:
-                return None
-            return found if isinstance(found, dict) and "run_id" in found else None
-    return None
 
 
 class CatalogPublisher:
@@ -81,7 +37,7 @@ class CatalogPublisher:
 
     def __init__(self, spark: "SparkSession", sink: "SinkSpec", *, run_id: str, work_root: str) -> None:
         if sink.table is None:
-            raise TargetError("no table is given", where=_WHERE, fix="name the table of the release")
+            raise TargetError("no table is given", where=WHERE, fix="name the table of the release")
         self._spark = spark
         self._sink = sink
         self._run_id = run_id
@@ -97,18 +53,14 @@ class CatalogPublisher:
 
     def check(self, source: "SourceSpec | None" = None) -> None:
         """Refuse a missing database, a view, an external table, the source itself, and a name whose folder is taken."""
-        if source is not None and source.table is not None and _same_table(self._spark, source.table, self._name):
-            raise TargetError("the release must not replace its source", where=_WHERE, fix="choose another table")
-        if not self._spark.catalog.databaseExists(self._name.database):
-            raise TargetError(
-                f"there is no database {self._name.database}", where=_WHERE, fix="create it, or name another one"
-            )
+        refuse_source(self._spark, source, self._name)
+        refuse_no_database(self._spark, self._name)
         if self.exists():
             kind = str(self._spark.catalog.getTable(self._name.quoted).tableType).upper()
             if kind != "MANAGED":
                 raise TargetError(
                     f"{self.target} is not a managed table ({kind.lower()}); it is not replaced",
-                    where=_WHERE,
+                    where=WHERE,
                     fix="choose another name",
                 )
             return
@@ -116,7 +68,7 @@ class CatalogPublisher:
         if store_for(self._spark, folder).list(folder):
             raise TargetError(
                 f"the catalog has no table {self.target}, but files lie where it would be stored: {folder}",
-                where=_WHERE,
+                where=WHERE,
                 fix="a catalog in memory forgets its tables; move the files away, or publish to sink.path",
             )
 
@@ -131,12 +83,17 @@ class CatalogPublisher:
 
     def published(self) -> dict[str, Any] | None:
         """What the release says of itself, in its table properties."""
-        return table_facts(self._spark, self._name)
+        found = facts_of(self._spark, self._name.quoted)
+        return None if found is None else found.release
+
+    def earlier_stays(self) -> str | None:
+        """Nothing: the previous table is dropped."""
+        return None
 
     def write(self, table: "DataFrame") -> None:
         """Write the table beside the target."""
         self.check_schema(table.schema)
-        writer = table.write.format(_FORMAT).mode("errorifexists")
+        writer = table.write.format(_FORMAT).mode("error")
         if self._sink.partition_by:
             writer = writer.partitionBy(*self._sink.partition_by)
         writer.saveAsTable(self._staged.quoted)
@@ -156,9 +113,8 @@ class CatalogPublisher:
 
     def swap(self, facts: Mapping[str, object] | None = None) -> None:
         """The two renames. Whatever fails between them, short of the process dying, is undone at once."""
-        text = json.dumps({**(facts or {}), "run_id": self._run_id, "format": _FORMAT}, default=str)
-        self._spark.sql(f"ALTER TABLE {self._staged.quoted} SET TBLPROPERTIES ('{_PROPERTY}' = {_literal(text)})")
         had_previous = self.exists()
+        self._take_over(release_properties(facts or {}, run_id=self._run_id, file_format=_FORMAT))
         if had_previous:
             self._rename(self._name, self._previous)
         try:
@@ -211,6 +167,21 @@ class CatalogPublisher:
             "read_options": {},
         }
 
+    def _take_over(self, properties: dict[str, str]) -> None:
+        """Give the staged table its properties, and those and the comments that the previous table's owner has set."""
+        staged, before = self._staged.quoted, facts_of(self._spark, self._name.quoted)
+        kept = {} if before is None else before.kept
+        self._spark.sql(f"ALTER TABLE {staged} SET TBLPROPERTIES ({property_list({**kept, **properties})})")
+        if before is None:
+            return
+        if before.comment:
+            self._spark.sql(f"COMMENT ON TABLE {staged} IS {literal(before.comment)}")
+        there = set(self._spark.table(staged).columns)
+        for column, comment in before.column_comments.items():
+            if column in there:
+                name = quoted_column(column)
+                self._spark.sql(f"ALTER TABLE {staged} ALTER COLUMN {name} COMMENT {literal(comment)}")
+
     def _settle(self, previous: TableName, run_id: str) -> bool:
         """Decide what a release that stands aside is for. True if it may be dropped."""
         if not self.exists():
@@ -258,8 +229,7 @@ class CatalogPublisher:
         return str(self._spark.catalog.getDatabase(self._name.database).locationUri)
 
     def _read(self, name: TableName, schema: "StructType") -> "DataFrame":
-        columns = ("`" + column.replace("`", "``") + "`" for column in schema.names)
-        return self._spark.table(name.quoted).select(*columns)
+        return self._spark.table(name.quoted).select(*map(quoted_column, schema.names))
 
     def _rename(self, old: TableName, new: TableName) -> None:
         self._spark.sql(f"ALTER TABLE {old.quoted} RENAME TO {new.quoted}")
@@ -271,14 +241,3 @@ class CatalogPublisher:
 
     def _drop(self, name: TableName) -> None:
         self._spark.sql(f"DROP TABLE IF EXISTS {name.quoted}")
-
-
-def _same_table(spark: "SparkSession", text: str, name: TableName) -> bool:
-    try:
-        return TableName.parse(spark, text, where="source.table") == name
-    except TargetError:
-        return False  # a table of another catalog
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

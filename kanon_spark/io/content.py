@@ -50,6 +50,16 @@ def hash_sums(value: "Column") -> "list[Column]":
     return [F.sum(F.shiftright(value, 32)), F.sum(value.bitwiseAND(F.lit(0xFFFFFFFF)))]
 
 
+def fingerprint(table: "DataFrame", columns: Sequence[str]) -> str:
+    """Number of rows and sum of their hashes: the same for the same rows, in whatever order and wherever they stand."""
+    from pyspark.sql import functions as F
+
+    total = F.sum(content_hash(table, columns).cast("decimal(38,0)"))
+    row = table.agg(F.count(F.lit(1)), total).first()
+    assert row is not None  # an aggregate has one row
+    return f"{row[0]}:{row[1] or 0}"
+
+
 def hashable(value: "Column", data_type: "DataType") -> "Column":
     """The value in a form that `xxhash64` reads whole: nulls inside it flagged, maps as sorted entries."""
     from pyspark.sql import functions as F

@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kanon_spark.io.paths import local_part, scheme_of
+from kanon_spark.io.paths import join, local_part, on_volume, parent_of, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,9 +164,22 @@ def store_for(spark: "SparkSession", path: str) -> FileStore:
     """The store that holds `path`: the driver's own files where Spark would look there too, else Hadoop's client."""
     from kanon_spark.engine.hadoop import HadoopStore, default_scheme
 
+    if on_volume(path):
+        return LocalStore()
     # The default decides for paths without a scheme, and on Spark Connect it also says whether files are within reach.
     default = default_scheme(spark)
     return LocalStore() if (scheme_of(path) or default) == "file" else HadoopStore(spark, path)
+
+
+def probe_writable(store: FileStore, folder: str, name: str) -> None:
+    """Write and remove a file in a folder, or in the nearest one above it that exists; `OSError` if that fails."""
+    while not store.exists(folder) and parent_of(folder) != folder:
+        folder = parent_of(folder)
+    if not store.is_dir(folder):
+        raise NotADirectoryError(20, f"{folder} is not a folder")
+    probe = join(folder, name)
+    store.create_exclusive(probe, "")
+    store.delete(probe)
 
 
 def local_size(path: str) -> int | None:

@@ -63,7 +63,13 @@ _WRITABLE: dict[str, frozenset[str]] = {
     "orc": _SIMPLE | _NESTED | {"binary", "daytimeinterval", "yearmonthinterval"},
     "csv": _SIMPLE,
     "json": _SIMPLE | _NESTED | {"binary"},
+    "delta": _SIMPLE | _NESTED | {"binary"},
+    # Iceberg has no whole numbers under 32 bits, PostgreSQL none under 16; they would come back as wider ones.
+    "iceberg": (_SIMPLE | _NESTED | {"binary"}) - {"byte", "short"},
+    "postgresql": (_SIMPLE | {"binary", "array"}) - {"byte"},
 }
+_IN_ARRAYS = {"postgresql": frozenset({"string", "integer", "long", "double", "boolean"})}
+_DELTA_NAMES = frozenset(" ,;{}()\n\t=")
 _PARTITION = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date"})
 
 
@@ -90,6 +96,8 @@ def refuse_unwritable_types(schema: "StructType", file_format: str) -> None:
             bad.append(f"{field.name} ({', '.join(dict.fromkeys(kinds))})")
         elif file_format == "orc" and "`" in field.name:
             bad.append(f"{field.name} (ORC loses columns with a backtick in the name)")
+        elif file_format == "delta" and _DELTA_NAMES & set(field.name):
+            bad.append(f"{field.name} (Delta takes no blanks and none of ,;{{}}()= in names)")
     if bad:
         raise UnsupportedTypeError(
             f"{file_format} cannot hold these columns so that they read back as they were: {'; '.join(bad)}",
@@ -139,6 +147,9 @@ def _kinds(data_type: "DataType", file_format: str) -> Iterator[str]:
     yield name
     if isinstance(data_type, T.ArrayType):
         yield from _kinds(data_type.elementType, file_format)
+        allowed = _IN_ARRAYS.get(file_format)
+        if allowed is not None and _type_name(data_type.elementType) not in allowed:
+            yield f"array of {data_type.elementType.simpleString()}"
     elif isinstance(data_type, T.MapType):
         yield from _kinds(data_type.keyType, file_format)
         yield from _kinds(data_type.valueType, file_format)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanon_spark.engine.stages import failpoint
 from kanon_spark.errors import TargetError
-from kanon_spark.io.files import FileStore, LocalStore, store_for
+from kanon_spark.io.files import FileStore, LocalStore, probe_writable, store_for
 from kanon_spark.io.formats import read_options, refuse_unwritable_layout, refuse_unwritable_types, write_options
 from kanon_spark.io.paths import is_pattern, is_same_or_inside, join, local_part, name_of, overlaps, parent_of, resolve
 from kanon_spark.logs import logger
@@ -75,9 +75,9 @@ class PathPublisher:
             )
         try:
             self._refuse_stranger()
-            self._probe()
+            probe_writable(self._store, self._parent, f"{self._prefix}{self._run_id}_probe")
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise unwritable(self.target, error) from None
 
     def check_schema(self, schema: "StructType") -> None:
         """Refuse columns that would not survive in the format, and partitions that do not fit."""
@@ -92,11 +92,15 @@ class PathPublisher:
         """What the release at the target says of itself."""
         return _facts(self._store, self.target)
 
+    def earlier_stays(self) -> str | None:
+        """Nothing: the previous folder is removed."""
+        return None
+
     def write(self, table: "DataFrame") -> None:
         """Write the table beside the target."""
         self.check_schema(table.schema)
         self._schema = table.schema
-        writer = table.write.format(self._sink.format).options(**write_options(self._sink.format)).mode("errorifexists")
+        writer = table.write.format(self._sink.format).options(**write_options(self._sink.format)).mode("error")
         if self._sink.partition_by:
             writer = writer.partitionBy(*self._sink.partition_by)
         writer.save(self.staged_path)
@@ -226,24 +230,6 @@ class PathPublisher:
                 fix="name a folder that does not exist yet, or move its content away",
             )
 
-    def _probe(self) -> None:
-        """Write and remove a file where the staged release will stand, or in the nearest folder above that exists."""
-        folder = self._parent
-        while not self._store.exists(folder) and parent_of(folder) != folder:
-            folder = parent_of(folder)
-        if not self._store.is_dir(folder):
-            raise NotADirectoryError(20, f"{folder} is not a folder")
-        probe = join(folder, f"{self._prefix}{self._run_id}_probe")
-        self._store.create_exclusive(probe, "")
-        self._store.delete(probe)
-
-    def _unwritable(self, error: OSError) -> TargetError:
-        return TargetError(
-            f"{self.target} cannot be written ({error.strerror or error})",
-            where=_WHERE,
-            fix="choose a folder that can be written",
-        )
-
     def _facts_text(self, facts: Mapping[str, object]) -> str:
         own: dict[str, object] = {
             "run_id": self._run_id,
@@ -256,6 +242,15 @@ class PathPublisher:
     def _refresh(self) -> None:
         # DataFrames over the target that the session already has would look for the old files.
         self._spark.catalog.refreshByPath(self.target)
+
+
+def unwritable(target: str, error: OSError) -> TargetError:
+    """What a user is told of a folder that cannot be written."""
+    return TargetError(
+        f"{target} cannot be written ({error.strerror or error})",
+        where=_WHERE,
+        fix="choose a folder that can be written",
+    )
 
 
 def read_files(spark: "SparkSession", path: str, file_format: str, schema: "StructType") -> "DataFrame":

@@ -1,5 +1,6 @@
 """Paths as the configuration writes them: local, `file:`, or with the scheme of any store that Hadoop knows."""
 
+import os
 import posixpath
 import re
 from fnmatch import fnmatchcase
@@ -33,6 +34,11 @@ def resolve(path: str, base_dir: Path) -> str:
         return path.rstrip("/")
     joined = Path(path).expanduser() if path.startswith("~/") else Path(base_dir).absolute() / path
     return posixpath.normpath(str(joined))
+
+
+def on_volume(path: str) -> bool:
+    """True for a folder of Unity Catalog on Databricks, which Python and Spark see under the same name."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ and path.startswith("/Volumes/")
 
 
 def local_part(path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kanon_spark.errors import NotYetError
+from kanon_spark.errors import TargetError
 from kanon_spark.io.files import FileStore
 from kanon_spark.io.paths import resolve
 
@@ -39,6 +39,9 @@ class Publisher(Protocol):
     def published(self) -> dict[str, Any] | None:
         """What the release at the target says of itself (`run_id`, k, rows …); None if there is none of ours."""
 
+    def earlier_stays(self) -> str | None:
+        """As what the release at the target can still be read when it has been replaced; None where it goes."""
+
     def write(self, table: "DataFrame") -> None:
         """Write the table to staging."""
 
@@ -52,7 +55,7 @@ class Publisher(Protocol):
         """Swap the staged release in: `swap`, then `finish`."""
 
     def swap(self, facts: Mapping[str, object] | None = None) -> None:
-        """The two renames. The previous release still stands aside, and `undo` would bring it back."""
+        """The one step, or two renames, that readers see. `undo` would bring the previous release back."""
 
     def undo(self) -> None:
         """Put the previous release back after `swap`; the new one is staged again."""
@@ -74,34 +77,71 @@ class Publisher(Protocol):
 
 
 def publisher_for(spark: "SparkSession", sink: "SinkSpec", *, base_dir: Path, run_id: str, work_root: str) -> Publisher:
-    """The publisher of a sink. `work_root` is the work directory, where locks of catalog tables lie."""
+    """The publisher of a sink. `work_root` is the work directory, where locks of tables lie."""
     from kanon_spark.io.catalog_sink import CatalogPublisher
-    from kanon_spark.io.formats import FORMATS
+    from kanon_spark.io.delta_sink import DeltaPublisher
+    from kanon_spark.io.iceberg_sink import IcebergPublisher
     from kanon_spark.io.path_sink import PathPublisher
+    from kanon_spark.io.pointer_sink import PointerPublisher, uses_pointer
+    from kanon_spark.io.postgres_sink import PostgresPublisher
 
-    if sink.format not in FORMATS or (sink.path is None and sink.table is None):
-        kind = "jdbc" if sink.jdbc is not None else sink.format
-        raise NotYetError(
-            f"publishing to {kind} is not built yet", where="sink", fix=f"use a path with format {' | '.join(FORMATS)}"
-        )
+    if sink.jdbc is not None:
+        return PostgresPublisher(spark, sink, run_id=run_id, work_root=work_root)
+    if sink.format == "delta":
+        return DeltaPublisher(spark, sink, base_dir=base_dir, run_id=run_id, work_root=work_root)
+    if sink.format == "iceberg":
+        return IcebergPublisher(spark, sink, run_id=run_id, work_root=work_root)
     if sink.path is not None:
-        return PathPublisher(spark, sink, base_dir=base_dir, run_id=run_id, work_root=work_root)
+        kind = PointerPublisher if uses_pointer(sink) else PathPublisher
+        return kind(spark, sink, base_dir=base_dir, run_id=run_id, work_root=work_root)
     return CatalogPublisher(spark, sink, run_id=run_id, work_root=work_root)
 
 
-def target_of(spark: "SparkSession", sink: "SinkSpec", base_dir: Path) -> str | None:
-    """A sink's full name: an absolute path (which has a slash) or a table with its database (which has none)."""
-    from kanon_spark.io.catalog_sink import TableName
+def target_of(spark: "SparkSession", sink: "SinkSpec", base_dir: Path) -> str:
+    """A sink's full name: a path or a database's address (which have a slash), or a table (which has none)."""
+    from kanon_spark.io.postgres import relation, shown_address
+    from kanon_spark.io.table_names import TableName
 
     if sink.path is not None:
         return resolve(sink.path, base_dir)
-    return str(TableName.parse(spark, sink.table)) if sink.table is not None else None
+    if sink.jdbc is not None:
+        return f"{shown_address(sink.jdbc)}/{'.'.join(relation(sink.jdbc))}"
+    return str(TableName.parse(spark, str(sink.table), any_catalog=sink.format in {"delta", "iceberg"}))
 
 
 def published_run_id(spark: "SparkSession", target: str) -> str | None:
-    """The id of the run whose release stands at a target; None if there is none, or it is not ours."""
-    from kanon_spark.io.catalog_sink import TableName, table_facts
-    from kanon_spark.io.path_sink import path_facts
+    """The id of the run whose release stands at a target; None if there is none, or it is not ours.
 
-    facts = path_facts(spark, target) if "/" in target else table_facts(spark, TableName.parse(spark, target))
+    Raises:
+        TargetError: The target is in a database, which only the configuration of its job can open.
+    """
+    facts = facts_at(spark, target)
+    return str(facts["run_id"]) if facts is not None else None
+
+
+def facts_at(spark: "SparkSession", target: str) -> dict[str, Any] | None:
+    """What the release at a target says of itself."""
+    from kanon_spark.io.iceberg_table import IcebergTable
+    from kanon_spark.io.released import path_release
+    from kanon_spark.io.table_names import TableName, facts_of
+
+    if target.startswith("postgresql:"):
+        raise TargetError("a database is opened by the configuration of its job alone", where=target, fix="name it")
+    if "/" in target:
+        found = path_release(spark, target)
+        return None if found is None else found.facts
+    name = TableName.parse(spark, target, any_catalog=True)
+    told = facts_of(spark, name.quoted)
+    if told is None:
+        return None
+    return IcebergTable(spark, name).release() if told.kind == "iceberg" else told.release
+
+
+def standing_run_id(spark: "SparkSession", sink: "SinkSpec", base_dir: Path) -> str | None:
+    """The id of the run whose release stands at a sink; None if there is none of ours."""
+    from kanon_spark.engine.stages import new_run_id
+
+    if sink.jdbc is None:
+        return published_run_id(spark, target_of(spark, sink, base_dir))
+    facts = publisher_for(spark, sink, base_dir=base_dir, run_id=new_run_id(), work_root=str(base_dir)).published()
     return str(facts["run_id"]) if facts is not None else None

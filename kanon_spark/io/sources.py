@@ -1,4 +1,4 @@
-"""Opening the source: a path in any format Spark reads, or a catalog table; filtered, and copied once if asked for."""
+"""Opening the source: a path in any format Spark reads, a table of a catalog or database; filtered, copied if asked."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,17 +6,22 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from kanon_spark.errors import EmptyTableError, KanonError, MissingInputError, NotYetError, RequestError
+from kanon_spark.errors import EmptyTableError, KanonError, MissingInputError, RequestError
+from kanon_spark.io.backends import require_backend
+from kanon_spark.io.delta_places import DELTA_LOG
 from kanon_spark.io.files import FileStore, store_for
 from kanon_spark.io.formats import refuse_unwritable_types
 from kanon_spark.io.paths import is_pattern, join, name_of, parent_of, resolve
+from kanon_spark.io.pins import open_pinned_path, open_pinned_table
+from kanon_spark.io.postgres import jdbc_options, shown_address
 from kanon_spark.io.quiet import condition_of, quiet_query_errors
 from kanon_spark.logs import logger
+from kanon_spark.signatures.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kanon_spark.config.models import SourceSpec
+    from kanon_spark.config.models import PartitionSpec, SourceSpec
     from kanon_spark.releases.workdir import WorkDir
 
 # What most csv files are: a header, quotes doubled inside quotes, types worth guessing. Options that are given win.
@@ -28,6 +33,7 @@ _ENDINGS = {
 _COMPRESSED = {".gz", ".bz2", ".zst", ".snappy", ".lz4"}
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential")
 _NEAR_LIMIT = 5
+VERSIONED = ("delta", "iceberg")
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,14 @@ class Source:
 
 
 def open_source(
-    spark: "SparkSession", source: "SourceSpec", *, base_dir: Path, work: "WorkDir | None" = None
+    spark: "SparkSession",
+    source: "SourceSpec",
+    *,
+    base_dir: Path,
+    work: "WorkDir | None" = None,
+    partition: "PartitionSpec | None" = None,
 ) -> Source:
-    """Open the source of a configuration.
+    """Open the source of a configuration, or one partition of it.
 
     Raises `MissingInputError` with near names if it is not there and `RequestError` if Spark cannot read it so. With
     `snapshot: copy` the rows are copied into the run's work directory, and all passes read the copy.
@@ -49,17 +60,18 @@ def open_source(
     if source.path is not None:
         opened = _open_path(spark, source, resolve(source.path, base_dir))
     elif source.table is not None:
-        opened = _open_table(spark, source.table)
+        opened = _open_table(spark, source.table, source)
     else:
-        raise NotYetError(
-            "reading from jdbc is not built yet", where="source.jdbc", fix="use source.path or source.table"
-        )
+        opened = _open_database(spark, source)
     if not opened.table.columns:
         raise EmptyTableError("the source has no columns", where="source", fix="check the file and source.options")
     table, description = opened.table, dict(opened.description)
     if source.where is not None:
         table = _filtered(table, source.where)
     description["filtered"] = source.where is not None
+    if partition is not None:
+        table = _part(table, partition)
+        description["partition"] = {"column": partition.column, "value": partition.value}
     description["snapshot"] = source.snapshot
     if source.snapshot == "copy":
         if work is None:
@@ -75,6 +87,8 @@ def infer_format(store: FileStore, path: str) -> str | None:
     named = _ending_format(name_of(path))
     if named is not None or not store.is_dir(path):
         return named
+    if store.is_dir(join(path, DELTA_LOG)):
+        return "delta"
     folder = path
     for _ in range(16):  # partitions are folders in folders
         names = [name for name in store.list(folder) if not name.startswith((".", "_"))]
@@ -109,6 +123,10 @@ def _open_path(spark: "SparkSession", source: "SourceSpec", path: str) -> Source
         logger.info(
             "csv options not given are taken as %s", ", ".join(f"{key}={value}" for key, value in assumed.items())
         )
+    if file_format in VERSIONED:
+        with _readable("source.path", path, file_format):
+            table, pinned = open_pinned_path(spark, path, file_format, options, version=source.version)
+        return Source(table, {"path": path, "format": file_format, "options": _shown(options), **pinned})
     with _readable("source.path", path, file_format):
         table = spark.read.format(file_format).options(**{**assumed, **options}).load(path)
         table.columns  # noqa: B018  Spark Connect looks at the files only when it is asked
@@ -131,7 +149,9 @@ def _format_for(store: FileStore, source: "SourceSpec", path: str) -> str:
     return found
 
 
-def _open_table(spark: "SparkSession", name: str) -> Source:
+def _open_table(spark: "SparkSession", name: str, source: "SourceSpec") -> Source:
+    if source.format is not None:
+        require_backend(spark, source.format, where="source.format")
     with quiet_query_errors():
         try:
             known = spark.catalog.tableExists(name)
@@ -142,8 +162,21 @@ def _open_table(spark: "SparkSession", name: str) -> Source:
     if not known:
         raise MissingInputError(f"there is no table {name}", where="source.table", fix=_near_tables(spark, name))
     with _readable("source.table", name, "table"):
-        table = spark.table(name)
-    return Source(table, {"table": name})
+        table, description = open_pinned_table(spark, name, version=source.version)
+    return Source(table, description)
+
+
+def _open_database(spark: "SparkSession", source: "SourceSpec") -> Source:
+    jdbc = source.jdbc
+    assert jdbc is not None  # the configuration names one place
+    require_backend(spark, "postgresql", where="source.jdbc")
+    place = shown_address(jdbc)
+    what = {"dbtable": jdbc.table} if jdbc.table is not None else {"query": str(jdbc.query)}
+    with _readable("source.jdbc", f"{jdbc.table or 'the query'} of {place}", "a table"):
+        table = spark.read.format("jdbc").options(**jdbc_options(jdbc), **what).load()
+        table.columns  # noqa: B018  Spark Connect looks at it only when it is asked
+    # A query may hold values.
+    return Source(table, {"jdbc": place, "table": jdbc.table, "query": jdbc.query is not None})
 
 
 def _filtered(table: "DataFrame", condition: str) -> "DataFrame":
@@ -159,6 +192,22 @@ def _filtered(table: "DataFrame", condition: str) -> "DataFrame":
                 fix=f"write it as in SQL's WHERE, text in 'single quotes'; the columns are {', '.join(table.columns)}",
             ) from None
     return kept
+
+
+def _part(table: "DataFrame", partition: "PartitionSpec") -> "DataFrame":
+    """The rows of one partition: those whose column, as text, is the value. Files of other partitions are not read."""
+    from pyspark.sql import functions as F
+
+    kinds = {field.name: field.dataType for field in table.schema.fields}
+    kind = kinds.get(partition.column)
+    if kind is None:
+        raise MissingInputError(
+            f"the source has no column {partition.column}",
+            where="schedule.partition.column",
+            fix=_near(partition.column, kinds, "its columns are"),
+        )
+    # Cast to the column's type, not the column to text: only so can Spark skip the other partitions' files.
+    return table.where(F.col(quoted(partition.column)) == F.lit(partition.value).try_cast(kind))
 
 
 def _copied(spark: "SparkSession", table: "DataFrame", path: str) -> "DataFrame":
