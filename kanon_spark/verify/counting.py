@@ -1,8 +1,9 @@
 """Who stands in which class with which sensitive value: histograms of classes, by Spark aggregates.
 
-Three ways to count, after what is known of the persons:
+Ways to count, after what is known of the persons:
 
     rows      each row is a person
+    groups    the same, where rows of equal tuples and values have been counted already
     persons   the table names its persons: each counts once in a class, and once for each value that he has there
     carriers  the release does not name them any more, and they come from the source through the recoding: a person
               counts once for each raw tuple and combination of sensitive values that he has. Such counts add up when
@@ -44,12 +45,12 @@ def form_for(spec: SensitiveSpec) -> Form:
     return "text" if spec.alpha is not None and spec.alpha.values is not None else "hash"
 
 
-def value_form(column: str, kind: str, form: Form) -> "Column":
+def value_form(frame: "DataFrame", name: str, form: Form) -> "Column":
     """A column's values in the given form; NaN is null, and null stays null."""
     from pyspark.sql import functions as F
 
-    value = F.col(column)
-    if kind in {"float", "double"}:
+    value = F.col(quoted(name))
+    if frame.schema[name].dataType.simpleString() in {"float", "double"}:
         value = F.when(~F.isnan(value), value)
     if form == "value":
         return value
@@ -67,7 +68,12 @@ class Held:
     """
 
     frame: "DataFrame"
-    counting: Literal["rows", "persons", "carriers"]
+    counting: Literal["rows", "groups", "persons", "carriers"]
+
+    @classmethod
+    def of_groups(cls, finer: "DataFrame") -> "Held":
+        """Rows that have been grouped by tuple and value of the only column that is judged (`group_rows`)."""
+        return cls(finer.select(*TUPLE, "value", "rows"), "groups")
 
     @classmethod
     def of_table(cls, table: "DataFrame", *, qi: Sequence[str], names: Sequence[str], unit: str | None) -> "Held":
@@ -98,9 +104,12 @@ class Held:
 
     def histogram(self, name: str, spec: SensitiveSpec) -> "DataFrame":
         """`t1`, `t2`, `value` (in the form of `form_for`), `count`, and for alpha distinct persons as `carrying`."""
+        from pyspark.sql import functions as F
+
+        if self.counting == "groups":
+            return self.frame.select(*TUPLE, "value", F.col("rows").alias("count"), F.col("rows").alias("carrying"))
         own = value_column(name)
-        kind = self.frame.schema[own].dataType.simpleString()
-        column = value_form(quoted(own), kind, form_for(spec))
+        column = value_form(self.frame, own, form_for(spec))
         others = [other for other in ("person", "rows") if other in self.frame.columns]
         each = self.frame.select(*TUPLE, column.alias("value"), *others)
         measures = [self._weight().alias("count")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.config.models import CsvSpec, FlatSpec, PrefixSpec
+from kanon_spark.config.models import FileSpec, FlatSpec, PrefixSpec
 from kanon_spark.errors import CoverageError, MissingInputError, RequestError
 from kanon_spark.verify.facts import SUPPRESSED
 from kanon_spark.verify.groups import TUPLE
@@ -104,7 +104,7 @@ def _with_nodes(entries: "DataFrame", hierarchy: object, *, where: str, base_dir
     """
     from pyspark.sql import functions as F
 
-    if isinstance(hierarchy, CsvSpec):
+    if isinstance(hierarchy, FileSpec):
         return _nodes_of_file(entries, hierarchy, where=where, base_dir=base_dir)
     text = F.col("value").cast("string")
     if isinstance(hierarchy, PrefixSpec):
@@ -121,7 +121,7 @@ def _with_nodes(entries: "DataFrame", hierarchy: object, *, where: str, base_dir
     return entries.select("*", *[node.alias(f"node{level}") for level, node in enumerate(nodes)]), len(nodes)
 
 
-def _nodes_of_file(entries: "DataFrame", spec: CsvSpec, *, where: str, base_dir: Path) -> "tuple[DataFrame, int]":
+def _nodes_of_file(entries: "DataFrame", spec: FileSpec, *, where: str, base_dir: Path) -> "tuple[DataFrame, int]":
     from pyspark.sql import functions as F
 
     paths = _read_paths(base_dir / Path(spec.path).expanduser(), spec.separator)
@@ -132,6 +132,8 @@ def _nodes_of_file(entries: "DataFrame", spec: CsvSpec, *, where: str, base_dir:
     table = entries.sparkSession.createDataFrame(lines, ", ".join(f"{name} string" for name in ("leaf", *names)))
     kind = entries.schema["value"].dataType.simpleString()
     leaf, value = _comparable(F.col("leaf"), kind), _comparable(F.col("value"), kind)
+    if spec.stem is not None:
+        value = F.substring(value, 1, spec.stem)
     joined = entries.join(F.broadcast(table), leaf == value, "left")
     strange = F.col("leaf").isNull() & F.col("value").isNotNull()
     if spec.unknown == "error":
@@ -142,8 +144,13 @@ def _nodes_of_file(entries: "DataFrame", spec: CsvSpec, *, where: str, base_dir:
                 where=where,
                 fix="add them to the file",
             )
-    nodes = [F.when(strange, F.lit("")).otherwise(F.col(name)).alias(name) for name in names]
-    return joined.select(*entries.columns, *nodes), height
+    # What a file misses is one value to it; under codes that are longer than the file's every value is its own.
+    lost = F.lit("") if spec.stem is None else F.col("value")
+    nodes = [F.when(strange, lost).otherwise(F.col(name)) for name in names]
+    if spec.stem is not None:
+        nodes.insert(0, F.col("value"))
+    named = [node.alias(f"node{level}") for level, node in enumerate(nodes)]
+    return joined.select(*entries.columns, *named), len(nodes)
 
 
 def _read_paths(path: Path, separator: str) -> list[list[str]]:

@@ -51,14 +51,23 @@ def tuple_parts(frame: "DataFrame", names: Sequence[str]) -> "list[Column]":
     return [hashable(column, kind) if isinstance(kind, T.ArrayType) else column for column, kind in columns]
 
 
-def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], unit: str | None = None) -> "DataFrame":
+def group_rows(
+    table: "DataFrame",
+    *,
+    qi: Sequence[str],
+    kept: Sequence[str],
+    unit: str | None = None,
+    value: "Column | None" = None,
+) -> "DataFrame":
     """The table grouped by its QI columns: `t1`, `t2`, `rows`, content sums and, with a unit, `persons`.
 
     `g_hi` and `g_lo` are sums over the kept columns, `c_hi` and `c_lo` over all. A null unit is a person of its own.
+    With a `value`, groups are those of equal tuples and values: `regroup` makes the others of them.
     """
     from pyspark.sql import functions as F
 
     columns = tuple_hashes(tuple_parts(table, qi))
+    columns += [] if value is None else [value.alias("value")]
     columns += [content_hash(table, kept).alias("g"), content_hash(table, table.columns).alias("c")]
     if unit is not None:
         columns.append(F.col(quoted(unit)).alias("unit"))
@@ -74,7 +83,15 @@ def group_rows(table: "DataFrame", *, qi: Sequence[str], kept: Sequence[str], un
     if unit is not None:
         nobody = F.count(F.when(F.col("unit").isNull(), 1))
         measures.append((F.count_distinct("unit") + nobody).alias("persons"))
-    return table.select(*columns).groupBy(*TUPLE).agg(*measures)
+    return table.select(*columns).groupBy(*TUPLE, *([] if value is None else ["value"])).agg(*measures)
+
+
+def regroup(finer: "DataFrame") -> "DataFrame":
+    """Groups of equal tuples from those of equal tuples and values."""
+    from pyspark.sql import functions as F
+
+    sums = [F.sum(name).alias(name) for name in finer.columns if name not in (*TUPLE, "value")]
+    return finer.groupBy(*TUPLE).agg(*sums)
 
 
 def group_entries(published: "DataFrame", *, width: int) -> "DataFrame":

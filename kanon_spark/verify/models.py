@@ -8,6 +8,8 @@ knows how a method judged its classes.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from kanon_spark.config.forms import plain
@@ -59,7 +61,13 @@ def model_checks(
 
 
 def find_models(
-    table: "DataFrame", *, qi: Sequence[str], k: int, asked: Asked, unit: str | None = None
+    table: "DataFrame",
+    *,
+    qi: Sequence[str],
+    k: int,
+    asked: Asked,
+    unit: str | None = None,
+    failing: "list[DataFrame] | None" = None,
 ) -> tuple[Found, ...]:
     """What the classes of a table have of each model and column.
 
@@ -69,6 +77,7 @@ def find_models(
         k: The k of a person who does not say its own.
         asked: The models.
         unit: Column of the protected person; None counts rows.
+        failing: Where to put the classes (`t1`, `t2`) that fail a model of a column or a person's own k.
 
     Raises:
         MissingInputError: The table lacks a column that was named.
@@ -79,9 +88,9 @@ def find_models(
     check_columns(table, qi, asked)
     wishes = [asked.personal_k] if asked.personal_k is not None else []
     held = Held.of_table(table, qi=qi, names=[*asked.judged, *wishes], unit=unit)
-    found = sensitive_models(held, asked)
+    found = sensitive_models(held, asked, failing)
     if asked.personal_k is not None:
-        found.append(personal_k(held, value_column(asked.personal_k), name=asked.personal_k, k=k))
+        found.append(personal_k(held, value_column(asked.personal_k), name=asked.personal_k, k=k, failing=failing))
     if asked.population is not None:
         found.append(fitting_population(table, qi=qi, unit=unit, population=asked.population, base_dir=asked.base_dir))
     return tuple(found)
@@ -131,12 +140,14 @@ def _is_ordered(kind: str) -> bool:
     return _is_whole(kind) or kind.startswith(("float", "double", "decimal", "date", "timestamp"))
 
 
-def sensitive_models(held: Held, asked: Asked) -> list[Found]:
+def sensitive_models(held: Held, asked: Asked, failing: "list[DataFrame] | None" = None) -> list[Found]:
     """What classes have of the models of all sensitive columns."""
-    return [found for name, spec in asked.judged.items() for found in _of_column(held, name, spec, asked)]
+    return [found for name, spec in asked.judged.items() for found in _of_column(held, name, spec, asked, failing)]
 
 
-def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list[Found]:
+def _of_column(
+    held: Held, name: str, spec: SensitiveSpec, asked: Asked, failing: "list[DataFrame] | None"
+) -> list[Found]:
     """The models of one column, from one histogram of it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -156,7 +167,7 @@ def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list
             known = totals.select(F.col("value").alias("known"), "all")
             entries = entries.join(known, F.col("value").eqNullSafe(F.col("known"))).drop("known")
         if spec.alpha is not None:
-            if held.counting == "rows":
+            if held.counting in ("rows", "groups"):
                 entries = entries.withColumn("members", F.col("size"))
             else:
                 entries = entries.join(held.members(), list(TUPLE))
@@ -165,11 +176,11 @@ def _of_column(held: Held, name: str, spec: SensitiveSpec, asked: Asked) -> list
             for demand in _demands(spec, everybody=everybody, values=values)
         ]
         simple = [demand for demand in demands if demand.value is not None]
-        found = _found(entries, simple, column=name)
+        found = _found(entries, simple, column=name, failing=failing)
         for demand in demands:
             if demand.value is None:
                 classes = _distances(entries, name, spec, asked, everybody=everybody)
-                found += _summed(classes, [demand], column=name)
+                found += _summed(classes, [demand], column=name, failing=failing)
         order = [f"{demand.key}({name})" for demand in demands]
         return sorted(found, key=lambda each: order.index(each.name))
     finally:
@@ -183,14 +194,18 @@ def _distances(entries: "DataFrame", name: str, spec: SensitiveSpec, asked: Aske
     return hierarchical_distances(entries, spec.hierarchy, everybody=everybody, where=name, base_dir=asked.base_dir)
 
 
-def _found(entries: "DataFrame", demands: Sequence[Demand], *, column: str) -> list[Found]:
+def _found(
+    entries: "DataFrame", demands: Sequence[Demand], *, column: str, failing: "list[DataFrame] | None"
+) -> list[Found]:
     if not demands:
         return []
     measures = [demand.value.alias(f"d{index}") for index, demand in enumerate(demands) if demand.value is not None]
-    return _summed(entries.groupBy(*TUPLE).agg(*measures), demands, column=column)
+    return _summed(entries.groupBy(*TUPLE).agg(*measures), demands, column=column, failing=failing)
 
 
-def _summed(classes: "DataFrame", demands: Sequence[Demand], *, column: str) -> list[Found]:
+def _summed(
+    classes: "DataFrame", demands: Sequence[Demand], *, column: str, failing: "list[DataFrame] | None" = None
+) -> list[Found]:
     """From what each class has (`d0`, `d1`, …) to one row."""
     from pyspark.sql import functions as F
 
@@ -199,6 +214,9 @@ def _summed(classes: "DataFrame", demands: Sequence[Demand], *, column: str) -> 
         value = F.col(f"d{index}")
         measures += [F.min(value) if demand.rising else F.max(value), F.count(F.when(~demand.good(value), 1))]
     found = classes.agg(*measures).collect()[0]
+    if failing is not None and any(found[2::2]):
+        bad = [~demand.good(F.col(f"d{index}")) for index, demand in enumerate(demands)]
+        failing.append(classes.where(reduce(or_, bad)).select(*TUPLE))
     return [
         Found(
             f"{demand.key}({column})",
@@ -278,7 +296,7 @@ def _diversity(spec: LDiversitySpec) -> Demand:
     return Demand("l_diversity", words, ratio, lambda value: value < c)
 
 
-def personal_k(held: Held, wish: str, *, name: str, k: int) -> Found:
+def personal_k(held: Held, wish: str, *, name: str, k: int, failing: "list[DataFrame] | None" = None) -> Found:
     """Whether every class has as many persons as the most demanding of them asks for, as a share of that.
 
     Args:
@@ -286,11 +304,13 @@ def personal_k(held: Held, wish: str, *, name: str, k: int) -> Found:
         wish: Column of the wishes there.
         name: What the check calls it.
         k: The k of a person who does not say its own.
+        failing: Where to put classes that have fewer.
     """
     from pyspark.sql import functions as F
 
     own = F.coalesce(F.col(quoted(wish)).cast("long"), F.lit(k))
     words = "at least once the persons that each of them asks for"
     demand = Demand("personal_k", words, None, lambda value: value >= 1, True, name)
-    (found,) = _summed(held.wishes(F.greatest(F.lit(1).cast("long"), own)), [demand], column=name)
+    wishes = held.wishes(F.greatest(F.lit(1).cast("long"), own))
+    (found,) = _summed(wishes, [demand], column=name, failing=failing)
     return found

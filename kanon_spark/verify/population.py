@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.models import CsvSpec, QiSpec
+from kanon_spark.config.models import FileSpec, QiSpec
 from kanon_spark.errors import MissingInputError
 from kanon_spark.verify.asked import Found, Population
 from kanon_spark.verify.groups import quoted
@@ -69,7 +69,10 @@ def fitting_population(
     people = _people(population.table, qi, values, unit).persist()
     try:
         judges = [_judge(population, name, base_dir) for name in qi] if judges is None else judges
-        fitting = _fitting(published, people, judges).groupBy(*labels).agg(F.sum("persons").alias("persons"))
+        # Who stands in the population with several tuples counts once for each label, whichever of them fit.
+        known, nobody = F.count_distinct("person"), F.sum(F.when(F.col("person").isNull(), F.col("rows")))
+        persons = known + F.coalesce(nobody, F.lit(0))
+        fitting = _fitting(published, people, judges).groupBy(*labels).agg(persons.alias("persons"))
         few = F.count(F.when(F.col("persons") < population.k, 1))
         # One row each: the tuples that fit nobody are those that the joins have lost.
         least, failing, found = fitting.agg(F.min("persons"), few, F.count(F.lit(1))).collect()[0]
@@ -93,7 +96,7 @@ def _text(table: "DataFrame", name: str) -> "Column":
 
 
 def _fitting(published: "DataFrame", people: "DataFrame", judges: Sequence[Judge]) -> "DataFrame":
-    """Each published tuple with each raw tuple that it fits, and the persons of that."""
+    """Each published tuple with each raw tuple and person that it fits."""
     from pyspark.sql import functions as F
 
     # Start with the column that tells most persons apart, so that few pairs are looked at in the others.
@@ -112,16 +115,13 @@ def _fitting(published: "DataFrame", people: "DataFrame", judges: Sequence[Judge
 
 
 def _people(table: "DataFrame", qi: Sequence[str], values: Sequence[str], unit: str | None) -> "DataFrame":
-    """Distinct raw tuples of the population, as texts, with their persons."""
+    """Distinct raw tuples of the population, as texts, with each `person` (null: unknown) and its `rows`."""
     from pyspark.sql import functions as F
 
-    counted = unit is not None and unit in table.columns
-    person = [F.col(quoted(unit)).alias("person")] if unit is not None and counted else []
+    known = F.col(quoted(unit)) if unit is not None and unit in table.columns else F.lit(None).cast("string")
     texts = [F.col(quoted(name)).cast("string").alias(value) for name, value in zip(qi, values, strict=True)]
-    persons = F.count(F.lit(1))
-    if counted:
-        persons = F.count_distinct("person") + F.count(F.when(F.col("person").isNull(), 1))
-    return table.select(*texts, *person).groupBy(*values).agg(persons.alias("persons"))
+    each = table.select(*texts, known.alias("person"))
+    return each.groupBy(*values, "person").agg(F.count(F.lit(1)).alias("rows"))
 
 
 def _judge(population: Population, name: str, base_dir: Path) -> Judge:
@@ -129,7 +129,7 @@ def _judge(population: Population, name: str, base_dir: Path) -> Judge:
     kind = population.table.schema[name].dataType.simpleString()
     known = _KINDS.get(kind, "real" if kind.startswith("decimal") else "text")
     known = "timestamp" if kind.startswith("timestamp") else known
-    path = base_dir / Path(spec.path).expanduser() if isinstance(spec, CsvSpec) else None
+    path = base_dir / Path(spec.path).expanduser() if isinstance(spec, FileSpec) else None
     return judge_for(QiSpec(hierarchy=spec), kind=known, csv_path=path)
 
 

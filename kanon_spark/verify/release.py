@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from kanon_spark.engine.session import carried
 from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.cells import untrue_cells
 from kanon_spark.verify.facts import Check, ClassFacts, Evidence, Verdict
 from kanon_spark.verify.forms import form_checks
-from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, summarize
+from kanon_spark.verify.groups import differing_tuples, group_entries, group_rows, regroup, summarize
 from kanon_spark.verify.identities import Counted, count_entries
 from kanon_spark.verify.means import Means, look_at_means
 from kanon_spark.verify.persons import Persons, count_persons
 from kanon_spark.verify.pseudonyms import PseudonymFacts, pseudonym_check
 from kanon_spark.verify.published import suppressed_tuple, with_published
-from kanon_spark.verify.released_models import released_models
+from kanon_spark.verify.released_models import grouped_by_value, released_models
 from kanon_spark.verify.table import k_check
 
 if TYPE_CHECKING:
@@ -64,20 +66,26 @@ def verify_release(
     columns = _columns_check(table.columns, [*names, *kept, *pseudonymized])
     if not {*names, *kept, *pseudonymized} <= set(table.columns):  # nothing else can be looked at
         return Verdict((columns,), ClassFacts.of({}, k=k), table.count(), "")
-    staged = group_rows(table, qi=names, kept=kept)
+    finer = grouped_by_value(table, asked, carriers, qi=names, kept=kept)
+    staged = group_rows(table, qi=names, kept=kept) if finer is None else regroup(finer)
     published = with_published(evidence)
     claimed = published if star else published.where("class_id >= 0")
     promised = group_entries(claimed, width=width)
     # The looks do not depend on each other, and each leaves cores idle while it is planned: let them overlap.
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with ThreadPoolExecutor(max_workers=4) as pool, ExitStack() as stack:
+        if finer is not None:  # two looks are taken at it
+            finer.persist()
+            stack.callback(finer.unpersist)
         nothing = suppressed_tuple(evidence)
-        looking = pool.submit(summarize, staged, width=width, k=k, suppressed=nothing)
-        promising = pool.submit(summarize, promised, width=width, k=k, suppressed=nothing)
-        counting = pool.submit(count_entries, evidence)
+        spark = table.sparkSession
+        looking = pool.submit(carried(spark, summarize), staged, width=width, k=k, suppressed=nothing)
+        promising = pool.submit(carried(spark, summarize), promised, width=width, k=k, suppressed=nothing)
+        counting = pool.submit(carried(spark, count_entries), evidence)
         judging = None
         if asked:
+            judge = carried(spark, released_models)
             judging = pool.submit(
-                released_models, table, published, evidence=evidence, asked=asked, carriers=carriers, k=k, star=star
+                judge, table, published, evidence=evidence, asked=asked, carriers=carriers, k=k, star=star, finer=finer
             )
         persons = None if pairs is None else count_persons(pairs, published, star=star, width=width, k=k)
         counted = counting.result()

@@ -1,13 +1,15 @@
 """Does a table hold k, and the models beyond it? Asked of any table, whoever made it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
 from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.facts import Check, ClassFacts, Verdict
-from kanon_spark.verify.groups import Summary, group_rows, summarize
+from kanon_spark.verify.groups import TUPLE, Summary, group_rows, summarize
 from kanon_spark.verify.models import find_models
 
 if TYPE_CHECKING:
@@ -49,6 +51,22 @@ def verify_table(
     models = find_models(table, qi=qi, k=k, asked=asked, unit=unit) if asked else ()
     checks = (k_check(found, k=k, persons=unit is not None), *(model.check for model in models))
     return Verdict(checks, facts, found.rows, found.content, models, found.sizes)
+
+
+def failing_classes(
+    table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | None = None, asked: Asked | None = None
+) -> "DataFrame":
+    """The classes that `verify_table` would count as too small or failing a model, as hashes `t1`, `t2` of their tuple.
+
+    A population is not asked here: how many of it fit a tuple depends on the tuple alone.
+    """
+    from pyspark.sql import functions as F
+
+    groups = group_rows(table, qi=qi, kept=[], unit=unit)
+    found = [groups.where(F.col("rows" if unit is None else "persons") < k).select(*TUPLE)]
+    if asked:
+        find_models(table, qi=qi, k=k, asked=replace(asked, population=None), unit=unit, failing=found)
+    return reduce(lambda left, right: left.unionByName(right), found)
 
 
 def k_check(found: Summary, *, k: int, persons: bool) -> Check:

@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import DateSpec, FileSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.verify.facts import SUPPRESSED
 
 Text = str | None
@@ -78,9 +78,11 @@ def judge_for(
     (True, False)
     """
     hierarchy = spec.hierarchy
-    if isinstance(hierarchy, CsvSpec):
+    if isinstance(hierarchy, FileSpec):
         path = csv_path if csv_path is not None else Path(hierarchy.path)
         rows = _read_rows(path, hierarchy.separator)
+        if hierarchy.stem is not None:
+            return _StemJudge(rows, stem=hierarchy.stem, min_level=spec.min_level, suppressed=suppressed)
         return _FileJudge(rows, min_level=spec.min_level, kind=kind, suppressed=suppressed)
     if isinstance(hierarchy, IntervalSpec):
         return _SpanJudge(_Numbers(), suppressed)
@@ -157,6 +159,22 @@ class _FileJudge(Judge):
 
     def _contains(self, inner: str, label: str) -> bool:
         return label in self._of_label.get(inner, ())
+
+
+class _StemJudge(_FileJudge):
+    """The same where the first characters of a value are what the file names, and the value itself is level 0."""
+
+    def __init__(self, rows: list[list[str]], *, stem: int, min_level: int, suppressed: str) -> None:
+        self._stem = stem
+        self._itself = min_level == 0
+        super().__init__(rows, min_level=max(0, min_level - 1), kind="text", suppressed=suppressed)
+
+    def _key(self, text: str) -> object:
+        return text[: self._stem]
+
+    def _covers(self, raw: str, label: str) -> bool:
+        known = self._key(raw) in self._of_value
+        return known and ((self._itself and raw == label) or super()._covers(raw, label))
 
 
 class _FlatJudge(Judge):
