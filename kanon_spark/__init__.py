@@ -16,16 +16,33 @@ if TYPE_CHECKING:
     from kanon_spark.anonymizer import Anonymizer
     from kanon_spark.config.loader import load_config
     from kanon_spark.config.models import Config
+    from kanon_spark.engine.applied import Applied
     from kanon_spark.engine.release import Release
+    from kanon_spark.explore.suggest import suggest
+    from kanon_spark.recoding.saved import Recoding
 
 __version__ = "0.1.0"
-__all__ = ["Anonymizer", "Config", "KanonError", "Release", "__version__", "enable_logging", "load_config"]
+__all__ = [
+    "Anonymizer",
+    "Applied",
+    "Config",
+    "KanonError",
+    "Recoding",
+    "Release",
+    "__version__",
+    "enable_logging",
+    "load_config",
+    "suggest",
+]
 
 _LAZY = {
     "Anonymizer": "kanon_spark.anonymizer",
+    "Applied": "kanon_spark.engine.applied",
     "Config": "kanon_spark.config.models",
+    "Recoding": "kanon_spark.recoding.saved",
     "Release": "kanon_spark.engine.release",
     "load_config": "kanon_spark.config.loader",
+    "suggest": "kanon_spark.explore.suggest",
 }
 
 

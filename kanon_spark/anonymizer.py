@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kanon_spark.config.preflight import Finding
     from kanon_spark.engine.release import Release
     from kanon_spark.engine.stages import Listener
+    from kanon_spark.explore.compare import Comparison
 
 
 class Anonymizer:
@@ -92,6 +93,52 @@ class Anonymizer:
         from kanon_spark.engine.runner import run
 
         return run(self._loaded, spark=spark, table=df, listeners=listeners)
+
+    def compare(
+        self,
+        df: "DataFrame | None" = None,
+        *,
+        methods: str | Sequence[str] | None = None,
+        k: int | Sequence[int] | None = None,
+        sample: str | int | float | None = None,
+        max_gcp: float | None = None,
+        max_risk: float | None = None,
+        label: str | None = None,
+        spark: "SparkSession | None" = None,
+        listeners: "Sequence[Listener]" = (),
+    ) -> "Comparison":
+        """Solve `df`, or the configured source, by several methods at several k, on the same signatures.
+
+        Nothing is published. What the job asks besides k is asked of every method.
+
+        Args:
+            df: The table; the configuration's `source` by default.
+            methods: Their names, with options where wanted (`mst:cut=paper`); `all`, or six of them by default.
+            k: The values; 2, 5, 10, 20, 50 and 100 by default.
+            sample: A number of rows, a share, or "none" for all; by default tables of over a million rows are sampled.
+            max_gcp: Most loss that is acceptable: `best` then is a point that fits.
+            max_risk: Highest acceptable chance that somebody is found, at worst.
+            label: A column that classifiers are to predict: how well they do from each release is measured, too.
+            spark: The session; the active one by default, else a local one is started.
+            listeners: Called with each `StageEvent`, for progress.
+
+        Raises:
+            KanonError: The request or the table is wrong as a whole.
+        """
+        from kanon_spark.explore.compare import compare
+
+        return compare(
+            self._loaded,
+            methods=methods,
+            k=k,
+            sample=sample,
+            max_gcp=max_gcp,
+            max_risk=max_risk,
+            label=label,
+            spark=spark,
+            table=df,
+            listeners=listeners,
+        )
 
     def __repr__(self) -> str:
         return f"Anonymizer({', '.join(f'{name}: {text}' for name, text in self._facts().items())})"

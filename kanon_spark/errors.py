@@ -73,12 +73,6 @@ class PlatformError(RequestError):
     code = "K205"
 
 
-class NotYetError(RequestError):
-    """A documented key whose feature has not been built yet."""
-
-    code = "K206"
-
-
 class DataError(KanonError):
     """The data does not fit the request."""
 

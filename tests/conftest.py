@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,33 +12,86 @@ import pytest
 
 if TYPE_CHECKING:
     import pandas as pd
+    from postgres_server import Server
     from pyspark.sql import DataFrame, SparkSession
 
-# Workers must use this interpreter, and the compiled kernels must be cached where every worker finds them.
+# Workers must use this interpreter.
 os.environ["PYSPARK_PYTHON"] = sys.executable
+
+CONNECT = os.environ.get("KANON_TEST_CONNECT") == "1"  # scripts/test --connect
+CONNECT_SKIPS = Path(__file__).with_name("connect_skips.txt")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In the Connect lane, skip what stands in the committed list, each for its reason."""
+    if not CONNECT:
+        return
+    skips = dict(line.split(": ", 1) for line in CONNECT_SKIPS.read_text(encoding="utf-8").splitlines() if line)
+    for item in items:
+        name = item.nodeid.removeprefix("tests/spark/")
+        reason = next(
+            (why for test, why in skips.items() if name in (test,) or name.startswith((f"{test}::", f"{test}["))), None
+        )
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=f"Spark Connect: {reason}"))
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """The only Spark session, small and quiet."""
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The only Spark session, small and quiet; over Spark Connect in the lane of that name."""
     from kanon_spark.engine.session import get_spark
 
     home = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "2",  # tiny tables: more partitions are only overhead
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": str(home / "iceberg"),
+    }
+    if request.config.getoption("markexpr") == "not slow":
+        # Compiling a plan takes longer than a hundred rows do: a third of a run. With --slow, on the cluster, in the
+        # demo and wherever a test starts a process of its own, plans are compiled as everywhere.
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    if CONNECT:
+        connect_session(settings)
     session = get_spark(
         "kanon-tests",
         graphs=True,
+        warehouse=True,
         brief=True,  # thousands of tiny plans: the optimizing compiler would never earn its time back
-        extra={
-            "spark.master": "local[2]",
-            "spark.driver.memory": "2g",
-            "spark.sql.shuffle.partitions": "2",  # tiny tables: more partitions are only overhead
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.warehouse.dir": str(home / "warehouse"),
-            "spark.local.dir": str(home / "local"),
-        },
+        extra={"spark.master": "local[2]", **settings},
     )
     yield session
     session.stop()
+
+
+def connect_session(settings: dict[str, str]) -> None:
+    """Start a Spark Connect server of the pip wheel on this machine, and make a session with it the active one."""
+    from pyspark.sql import SparkSession
+
+    from kanon_spark.engine.session import LOCAL
+
+    builder = SparkSession.builder.remote("local[2]")
+    log = "log4j2.configurationFile"
+    quiet = (Path(__file__).parent.parent / "kanon_spark" / "engine" / "log4j2.properties").as_uri()
+    options = {"spark.driver.extraJavaOptions": f"-D{log}={quiet} -XX:TieredStopAtLevel=1"}
+    for key, value in {**LOCAL, **settings, **options}.items():
+        if key != "spark.master":
+            builder = builder.config(key, value)
+    builder.getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def server() -> "Iterator[Callable[[], Server]]":
+    """A PostgreSQL server, started when the first test asks for it."""
+    from postgres_server import running_server
+
+    with ExitStack() as stack:
+        yield cache(lambda: stack.enter_context(running_server()))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,6 +23,8 @@ from kanon_spark.errors import KanonError, PlatformError
 PYTHON_VERSION = (3, 11)
 JAVA_VERSIONS = (17, 21)
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "scipy", "pydantic", "PyYAML", "typer", "rich", "jinja2", "pyspark")
+_GRAPHS_ADVICE = "needed by stitch: graphframes and by tables beyond one process;"
+_GRAPHS_PACKAGE = "PYSPARK_SUBMIT_ARGS='--packages io.graphframes:graphframes-spark4_2.13:0.9.3 pyspark-shell'"
 _JAVA_ADVICE = "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 
@@ -39,15 +41,17 @@ class Probe:
 @guarded
 def doctor(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Check Python, Java, Spark (with a real small job), GraphFrames and write access, and say what to do."""
-    probes: list[Probe] = []
-    for look in (look_at_python, look_at_packages, look_at_java, look_at_graphframes, look_at_work_dir):
-        probes.append(look())
+    probes = [look() for look in (look_at_python, look_at_packages, look_at_java, look_at_work_dir)]
+    graphs = look_at_graphframes()
     if any(probe.state == "missing" for probe in probes):
         probes.append(Probe("Spark", "note", "not tried, since something above is missing"))
     else:
         if not (as_json or quiet):
             error_console().print("starting Spark for a small job …", style="dim")
         probes.append(look_at_spark())
+        if graphs.state == "ok" and probes[-1].state == "ok":
+            graphs = try_graphframes()
+    probes.append(graphs)
     healthy = all(probe.state != "missing" for probe in probes)
     code = 0 if healthy else PlatformError.exit_code
     if as_json:
@@ -108,12 +112,32 @@ def java_version(command: str) -> int | None:
 
 
 def look_at_graphframes() -> Probe:
-    """The GraphFrames jar that `scripts/setup` keeps; only the GraphFrames stitch needs it."""
+    """GraphFrames' Python side and the jar that `scripts/setup` keeps; only the GraphFrames stitch needs them."""
+    try:
+        version = metadata.version("graphframes-py")
+    except metadata.PackageNotFoundError:
+        advice = f"{_GRAPHS_ADVICE} pip install 'kanon-spark[graphframes]'"
+        return Probe("GraphFrames", "note", "graphframes-py is not installed", advice)
     jars = cached_jars()
     if jars:
-        return Probe("GraphFrames", "ok", f"{len(jars)} jar{'s' if len(jars) > 1 else ''} in {jars[0].parent}")
-    advice = "needed by stitch: graphframes and by tables beyond one process; scripts/setup --jars fetches it"
+        held = f"{len(jars)} jar{'s' if len(jars) > 1 else ''} in {jars[0].parent}"
+        return Probe("GraphFrames", "ok", f"graphframes-py {version}, {held}")
+    advice = f"{_GRAPHS_ADVICE} in a checkout scripts/setup --jars fetches it, elsewhere {_GRAPHS_PACKAGE}"
     return Probe("GraphFrames", "note", "no jar in the cache", advice)
+
+
+def try_graphframes(start: Callable[[], int] | None = None) -> Probe:
+    """A real call: what belongs together in a graph of two pieces."""
+    try:
+        components = (start or _small_graph)()
+    except Exception as error:  # as below: the doctor must be able to say so, and a run can do without
+        advice = (
+            f"the jar must fit Spark and graphframes-py; without it: execution.stitch: local. Else {_GRAPHS_PACKAGE}"
+        )
+        return Probe("GraphFrames", "note", f"a small graph failed ({type(error).__name__})", advice)
+    if components != 2:
+        return Probe("GraphFrames", "missing", "a small graph gave a wrong result", "set execution.stitch: local")
+    return Probe("GraphFrames", "ok", "found the two pieces of a small graph")
 
 
 def look_at_work_dir() -> Probe:
@@ -130,7 +154,7 @@ def look_at_work_dir() -> Probe:
 
 
 def look_at_spark(start: Callable[[], tuple[str, int]] | None = None) -> Probe:
-    """A real job: rows through a Python worker and back."""
+    """A real job: rows through a Python worker, written, and read back."""
     try:
         version, total = (start or _small_job)()
     except KanonError as error:
@@ -142,7 +166,7 @@ def look_at_spark(start: Callable[[], tuple[str, int]] | None = None) -> Probe:
         return Probe("Spark", "missing", describe(error), advice)
     if total != sum(range(1, 101)):
         return Probe("Spark", "missing", "a small job gave a wrong result", "reinstall pyspark, pandas and pyarrow")
-    return Probe("Spark", "ok", f"version {version}; a small job ran through a Python worker")
+    return Probe("Spark", "ok", f"version {version}; rows went through a Python worker, onto the disk and back")
 
 
 def _small_job() -> tuple[str, int]:
@@ -152,14 +176,29 @@ def _small_job() -> tuple[str, int]:
 
     from kanon_spark.engine.session import get_spark
 
-    spark = get_spark("kanon-doctor")
+    spark = get_spark("kanon-doctor", brief=True, graphs=True)
 
     def plus_one(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for batch in batches:
             yield batch + 1
 
-    row = spark.range(100).mapInPandas(plus_one, "id long").groupBy().sum("id").first()
+    with tempfile.TemporaryDirectory(prefix=".kanon_doctor_", dir=Path.cwd()) as folder:
+        path = str(Path(folder) / "rows")
+        spark.range(100).mapInPandas(plus_one, "id long").write.parquet(path)
+        row = spark.read.parquet(path).groupBy().sum("id").first()
     return spark.version, int(row[0]) if row is not None else -1
+
+
+def _small_graph() -> int:
+    from kanon_spark.engine.session import get_spark
+    from kanon_spark.stitch.graph import Graphs
+
+    spark = get_spark()
+    with tempfile.TemporaryDirectory(prefix=".kanon_doctor_", dir=Path.cwd()) as folder:
+        vertices = spark.range(4)
+        edges = spark.createDataFrame([(0, 1), (2, 3)], "src long, dst long")
+        found = Graphs(spark, lambda name: str(Path(folder) / name)).components(vertices, edges)
+        return found.select("component").distinct().count()
 
 
 def _show(probes: list[Probe]) -> None:

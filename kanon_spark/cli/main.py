@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 import kanon_spark
+from kanon_spark.cli.apply import apply
 from kanon_spark.cli.check import check
+from kanon_spark.cli.compare import compare
 from kanon_spark.cli.doctor import doctor
+from kanon_spark.cli.recoding import recoding
 from kanon_spark.cli.risk import risk
 from kanon_spark.cli.run import demo, run
+from kanon_spark.cli.suggest import suggest
 from kanon_spark.cli.tools import gc, report, schema
 from kanon_spark.cli.verify import verify
 
@@ -22,8 +26,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, risk, report, schema, doctor, demo, gc):
+for command in (run, check, suggest, compare, verify, apply, risk, report, schema, doctor, demo, gc):
     app.command()(command)
+app.add_typer(recoding)
 
 
 def _show_version(asked: bool) -> None:
@@ -53,3 +58,10 @@ def invoke(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Entry point of the console script."""
     sys.exit(invoke(sys.argv[1:]))
+
+
+def job() -> None:
+    """The same for job managers that take any SystemExit, even 0, for a failure."""
+    code = invoke(sys.argv[1:])
+    if code:
+        sys.exit(code)

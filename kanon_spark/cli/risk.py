@@ -95,9 +95,10 @@ def risk(
     asked = Question(column_names(qi or ()), column_names(attack_qis or ()), column_names(sensitive or ()), unit, k)
     question = _question(asked, loaded, table)
 
+    from kanon_spark.config.places import needs_warehouse
     from kanon_spark.engine.session import get_spark
 
-    spark = get_spark()
+    spark = get_spark(warehouse=needs_warehouse(loaded.config if loaded is not None else None, table, release))
     original = _original(spark, table, loaded, format=format, options=options or ())
     published, missing = _published(spark, release, loaded)
     people = open_table(spark, population, format=None, options=()) if population is not None else None
@@ -163,7 +164,7 @@ def _original(
         raise RequestError("no table is named", where="risk", fix="name a path or a catalog table")
     # A snapshot is for runs: a look does not copy the table.
     source = loaded.config.source.model_copy(update={"snapshot": "none"})
-    return open_source(spark, source, base_dir=loaded.base_dir).table
+    return open_source(spark, source, base_dir=loaded.base_dir, partition=loaded.config.schedule.partition).table
 
 
 def _published(
@@ -174,13 +175,14 @@ def _published(
         return open_table(spark, release, format=None, options=()), ()
     if loaded is None or loaded.config.sink is None:
         return None, ()
-    from kanon_spark.io.released import open_release
-    from kanon_spark.io.sinks import published_run_id, target_of
+    from kanon_spark.io.released import open_published
+    from kanon_spark.io.sinks import standing_run_id, target_of
 
-    target = target_of(spark, loaded.config.sink, loaded.base_dir)
-    if target is None or published_run_id(spark, target) is None:
+    sink = loaded.config.sink
+    if standing_run_id(spark, sink, loaded.base_dir) is None:
+        target = target_of(spark, sink, loaded.base_dir)
         return None, (f"no release stands at {target} yet: only the source was looked at",)
-    return open_release(spark, target, base_dir=loaded.base_dir), ()
+    return open_published(spark, sink, base_dir=loaded.base_dir), ()
 
 
 def _added(original: "DataFrame", published: "DataFrame | None", loaded: "LoadedConfig | None") -> tuple[str, ...]:

@@ -30,6 +30,7 @@ def run(config: ConfigPath, overrides: Overrides = None, as_json: AsJson = False
 @guarded
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where everything goes.")] = Path("out/demo"),
+    rows: Annotated[int, typer.Option("--rows", min=100, help="How many admissions the table has.")] = 50_000,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,7 +40,7 @@ def demo(
     with progress(as_json=as_json, quiet=quiet) as listeners:
         from kanon_spark.demo import run_demo
 
-        release = run_demo(out, listeners)
+        release = run_demo(out, listeners, rows=rows)
     show_release(release, as_json=as_json, quiet=quiet)
 
 
@@ -47,9 +48,12 @@ def show_release(release: "Release", *, as_json: bool, quiet: bool) -> None:
     """The result of a run, for people or machines."""
     manifest = release.manifest
     if as_json:
-        # The samples are raw rows, for the internal report only.
-        shared = {key: value for key, value in manifest.items() if key != "samples"}
+        # Raw rows and values are for the internal report only: what stands here ends in logs.
+        shared = {key: value for key, value in manifest.items() if key not in {"samples", "details"}}
         emit({"event": "outcome", "outcome": manifest.get("outcome"), "exit_code": 0, "manifest": shared})
+    elif not quiet and manifest.get("outcome") == "repeated":
+        text = f"run key {manifest['run_key']} was published by run {manifest['run_id']}: nothing new to publish"
+        out_console().print(text, markup=False, soft_wrap=True)
     elif not quiet:
         from kanon_spark.report.console import render_summary
 

@@ -54,10 +54,12 @@ def report(
 def gc(config: ConfigPath, overrides: Overrides = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Remove what dead runs of CONFIG left behind (it holds raw data)."""
     from kanon_spark.config.loader import load_config
+    from kanon_spark.config.places import needs_warehouse
     from kanon_spark.engine.session import get_spark
     from kanon_spark.releases.gc import collect_garbage
 
-    removed = collect_garbage(get_spark(), load_config(config, overrides=overrides or (), keys_optional=True))
+    loaded = load_config(config, overrides=overrides or (), keys_optional=True)
+    removed = collect_garbage(get_spark(warehouse=needs_warehouse(loaded.config)), loaded)
     if as_json:
         emit({"event": "outcome", "outcome": "done", "exit_code": 0, "removed": removed})
     elif not quiet:

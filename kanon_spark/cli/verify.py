@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kanon_spark.verify.facts import Verdict
 
 
-_FILE_ENDINGS = frozenset({".parquet", ".csv", ".tsv", ".json", ".jsonl", ".orc"})
 _MODELS = "Privacy models (each for all sensitive columns, or for one: COLUMN=…)"
 
 
@@ -125,10 +124,11 @@ def verify(
     if (k_map is None) != (population is None):
         raise RequestError("--k-map and --population belong together", where="verify", fix="give both, or neither")
 
+    from kanon_spark.config.places import needs_warehouse
     from kanon_spark.engine.session import get_spark
     from kanon_spark.verify.asked import Asked, Population
 
-    spark = get_spark()
+    spark = get_spark(warehouse=needs_warehouse(loaded.config if loaded is not None else None, table))
     frame = open_table(spark, table, format=format, options=options or ())
     people = None
     if population is not None and k_map is not None:
@@ -163,45 +163,32 @@ def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedC
 
 def open_table(spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str]) -> "DataFrame":
     """The table: a path where it looks like one, else a catalog table."""
-    from kanon_spark.config.loader import check_raw
+    from kanon_spark.config.places import is_path, source_of
     from kanon_spark.io.sources import open_source
 
-    is_path = "/" in table or format is not None or Path(table).exists() or Path(table).suffix in _FILE_ENDINGS
-    if is_path and format is None and not options:
+    if is_path(table, format=format) and format is None and not options:
         released = _open_release(spark, table)
         if released is not None:
             return released
-    place: dict[str, Any] = {"path": table} if is_path else {"table": table}
-    if format is not None:
-        place["format"] = format
-    if options:
-        place["options"] = dict(_option(text) for text in options)
-    raw = {"source": place, "columns": {"quasi_identifiers": ["any"]}}  # so that the same checks and messages serve
-    source = check_raw(raw, base_dir=Path.cwd(), origin="verify").config.source
-    if source is None:
-        raise RequestError("no table is named", where="verify", fix="name a path or a catalog table")
+    source = source_of(table, format=format, options=reader_options(options), origin="verify")
     return open_source(spark, source, base_dir=Path.cwd()).table
 
 
 def _open_release(spark: "SparkSession", path: str) -> "DataFrame | None":
     """A release of ours says how it was written; without that, text in csv and json would not get its types back."""
-    from kanon_spark.io.path_sink import path_facts, read_files
     from kanon_spark.io.paths import resolve
+    from kanon_spark.io.released import path_release
 
-    place = resolve(path, Path.cwd())
-    facts = path_facts(spark, place)
-    if facts is None or not facts.get("schema"):
-        return None
-    from pyspark.sql.types import StructType
-
-    return read_files(spark, place, str(facts["format"]), StructType.fromJson(facts["schema"]))
+    found = path_release(spark, resolve(path, Path.cwd()))
+    return None if found is None else found.read(spark)
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
+def reader_options(given: Sequence[str]) -> dict[str, str]:
+    """`name=value`, once per option."""
+    pairs = [text.partition("=") for text in given]
+    if not all(sign for _, sign, _ in pairs):
         raise RequestError("must be written as name=value", where="--option", fix="for example --option header=true")
-    return name, value
+    return {name: value for name, _, value in pairs}
 
 
 def _judge(

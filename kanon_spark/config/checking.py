@@ -27,11 +27,14 @@ def check_job(
     Raises:
         KanonError: The table cannot even be opened.
     """
+    from kanon_spark.config.places import needs_warehouse
     from kanon_spark.config.preflight import check_table
     from kanon_spark.engine.session import get_spark
     from kanon_spark.io.sources import open_source
 
-    session = spark or (table.sparkSession if table is not None else get_spark())
+    session = spark or (
+        table.sparkSession if table is not None else get_spark(warehouse=needs_warehouse(loaded.config))
+    )
     if table is None:
         if loaded.config.source is None:
             raise RequestError(
@@ -39,7 +42,7 @@ def check_job(
             )
         # A snapshot is for runs: a look does not copy the table.
         source = loaded.config.source.model_copy(update={"snapshot": "none"})
-        table = open_source(session, source, base_dir=loaded.base_dir).table
+        table = open_source(session, source, base_dir=loaded.base_dir, partition=loaded.config.schedule.partition).table
     return [*_check_target(session, loaded), *check_table(session, loaded, table, show_values=show_values)]
 
 

@@ -4,7 +4,7 @@ from pathlib import PurePath
 
 from pydantic import BaseModel
 
-from kanon_spark.config.hierarchy_specs import BUILDERS, CsvSpec, FlatSpec, builder_name
+from kanon_spark.config.hierarchy_specs import BUILDERS, CsvSpec, FlatSpec, ReferenceSpec, builder_name
 from kanon_spark.config.models import IdentifierSpec, SensitiveSpec, SourceSpec, format_of
 
 
@@ -44,4 +44,6 @@ def _hierarchy(spec: BaseModel) -> object:
         return "flat"
     if isinstance(spec, CsvSpec) and list(form) == ["path"] and spec.path != "flat":
         return spec.path
+    if isinstance(spec, ReferenceSpec) and list(form) == ["name"]:
+        return {"reference": spec.name}
     return {builder_name(spec): form}  # type: ignore[arg-type]

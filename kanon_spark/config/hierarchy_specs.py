@@ -1,4 +1,4 @@
-"""How a hierarchy may be asked for: a CSV file, or a rule that builds it from the data's own values.
+"""How a hierarchy may be asked for: a CSV file, a reference taxonomy, or a rule over the data's own values.
 
 In YAML a bare text is the path of a CSV file, `flat` is itself, and all else is a mapping whose one key names the
 builder: `{prefix: {keep: [4, 3]}}`.
@@ -7,11 +7,13 @@ builder: `{prefix: {keep: [4, 3]}}`.
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from kanon_spark.config.base import NO_BOOLEAN, Number, Spec, Text, refuse
+from kanon_spark.config.reference_files import REFERENCES, reference_file
+from kanon_spark.config.words import did_you_mean
 
 DateLevel = Literal["day", "month", "quarter", "year", "decade"]
 DATE_LEVELS: tuple[DateLevel, ...] = ("day", "month", "quarter", "year", "decade")
@@ -23,6 +25,38 @@ class CsvSpec(Spec):
     path: Text
     unknown: Literal["error", "root"] = "error"
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ";"
+    stem: ClassVar[int | None] = None
+
+
+class ReferenceSpec(Spec):
+    """A reference taxonomy by name: a file that travels with the package."""
+
+    name: Annotated[str, Field(json_schema_extra={"enum": sorted(REFERENCES)})]
+    unknown: Literal["error", "root"] = "error"
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in REFERENCES:
+            refuse(f"no such reference; there are {', '.join(sorted(REFERENCES))}{did_you_mean(name, REFERENCES)}")
+        if REFERENCES[name].keep is not None:
+            refuse(f"{name} is a rule that knows every value, and has no settings: write {{reference: {name}}}")
+        return name
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the file."""
+        return str(reference_file(self.name))
+
+    @property
+    def separator(self) -> str:
+        """Separator of the file's labels."""
+        return ";"
+
+    @property
+    def stem(self) -> int | None:
+        """Characters of the file's codes, where longer codes stand under them; None where values must be the file's."""
+        return REFERENCES[self.name].stem
 
 
 class IntervalSpec(Spec):
@@ -84,9 +118,12 @@ class FlatSpec(Spec):
     """Each value, then `*`."""
 
 
-HierarchySpec = CsvSpec | IntervalSpec | PrefixSpec | DateSpec | FlatSpec
+# Hierarchies that are files: all of them have a path, a separator, and say what becomes of values they miss.
+FileSpec = CsvSpec | ReferenceSpec
+HierarchySpec = FileSpec | IntervalSpec | PrefixSpec | DateSpec | FlatSpec
 BUILDERS: dict[str, type[Spec]] = {
     "csv": CsvSpec,
+    "reference": ReferenceSpec,
     "interval": IntervalSpec,
     "prefix": PrefixSpec,
     "date": DateSpec,
@@ -97,6 +134,19 @@ BUILDERS: dict[str, type[Spec]] = {
 def builder_name(spec: Spec) -> str:
     """The name under which a hierarchy specification stands in YAML."""
     return next(name for name, kind in BUILDERS.items() if isinstance(spec, kind))
+
+
+def fix_unknown(spec: FileSpec) -> str:
+    """What can be done about values that a hierarchy file misses.
+
+    >>> fix_unknown(ReferenceSpec(name="us_states_code"))
+    'correct them, or set {reference: {name: us_states_code, unknown: root}}'
+    """
+    if isinstance(spec, ReferenceSpec):
+        mend, instead = "correct them", f"{{reference: {{name: {spec.name}, unknown: root}}}}"
+    else:
+        mend, instead = "add them to the file", "{csv: {path: …, unknown: root}}"
+    return mend if spec.unknown == "root" else f"{mend}, or set {instead}"
 
 
 def hierarchy_levels(spec: HierarchySpec) -> int | None:
@@ -125,11 +175,15 @@ def _one_key(value: object) -> object:
         refuse("a hierarchy is the path of a CSV file, flat, or a mapping with one builder as its only key")
     (name, body) = next(iter(value.items()))
     if name not in BUILDERS:
-        from kanon_spark.config.words import did_you_mean
-
         refuse(f"no such hierarchy builder; there are {', '.join(BUILDERS)}{did_you_mean(str(name), BUILDERS)}")
     if name == "csv" and isinstance(body, str):
         body = {"path": body}
+    if name == "reference" and isinstance(body, str):
+        body = {"name": body}
+    if name == "reference" and isinstance(body, dict) and list(body) == ["name"] and body["name"] in REFERENCES:
+        keep = REFERENCES[body["name"]].keep
+        if keep is not None:  # a reference that is no file but a rule
+            name, body = "prefix", {"keep": keep}
     return {name: {} if body is None else body}
 
 
@@ -146,6 +200,7 @@ def _body(name: str) -> Callable[[object], object]:
 HierarchyField = Annotated[
     Annotated[
         Annotated[CsvSpec, BeforeValidator(_body("csv")), Tag("csv")]
+        | Annotated[ReferenceSpec, BeforeValidator(_body("reference")), Tag("reference")]
         | Annotated[IntervalSpec, BeforeValidator(_body("interval")), Tag("interval")]
         | Annotated[PrefixSpec, BeforeValidator(_body("prefix")), Tag("prefix")]
         | Annotated[DateSpec, BeforeValidator(_body("date")), Tag("date")]

@@ -14,14 +14,13 @@ from pydantic import ValidationError
 
 from kanon_spark.config.forms import plain
 from kanon_spark.config.models import Config
-from kanon_spark.config.not_yet import not_yet_problems
 from kanon_spark.config.overrides import apply_override
 from kanon_spark.config.problems import Location, Problem, format_problems, path_text, problem_from
 from kanon_spark.config.pseudonyms import KEYS_OPTIONAL
 from kanon_spark.config.rules import rule_problems
 from kanon_spark.config.shown import shown_text
 from kanon_spark.config.yaml_text import parse_yaml
-from kanon_spark.errors import ConfigError, MissingInputError, NotYetError
+from kanon_spark.errors import ConfigError, MissingInputError
 
 _VARIABLE = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -36,6 +35,7 @@ class LoadedConfig:
         sha256: Hash of the configuration before `${NAME}` was filled in, overrides included.
         origin: What to call it in messages.
         text: The configuration as YAML before `${NAME}` was filled in, secrets left out; for reports.
+        raw: The same as plain values, nothing left out: to write it down once more, for its owner.
     """
 
     config: Config
@@ -43,6 +43,7 @@ class LoadedConfig:
     sha256: str
     origin: str = "configuration"
     text: str = field(default="", repr=False)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def resolve(self, path: str) -> str:
         """A path of the configuration, made absolute; one with a scheme (`s3a://…`) stays as it is.
@@ -73,7 +74,6 @@ def load_config(
     Raises:
         MissingInputError: The file is not there.
         ConfigError: The configuration is wrong; the message lists every problem.
-        NotYetError: All that is wrong is that it asks for features which are not there yet.
 
     >>> loaded = load_config({"columns": {"quasi_identifiers": ["age", "zip"]}}, overrides=["privacy.k=10"])
     >>> loaded.config.privacy.k
@@ -141,13 +141,12 @@ def check_raw(
     found += [problem for problem in later if problem.path not in unset]
     if found or config is None:
         found = [_without_secrets(problem, filled) for problem in found]
-        kind = NotYetError if all(problem.not_yet for problem in found) else ConfigError
-        raise kind(format_problems(found, origin=origin))
-    return LoadedConfig(config, base_dir, sha256, origin, shown_text(raw))
+        raise ConfigError(format_problems(found, origin=origin))
+    return LoadedConfig(config, base_dir, sha256, origin, shown_text(raw), raw)
 
 
 def _hash(raw: dict[str, Any]) -> str:
-    """Hash of a configuration. Keys of pseudonyms are left out: a hash would let others test guesses at a weak one."""
+    """Hash of a configuration. Keys and passwords are left out: a hash would let others test guesses at a weak one."""
     text = json.dumps(_without_keys(raw), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -155,7 +154,8 @@ def _hash(raw: dict[str, Any]) -> str:
 def _without_keys(node: Any, above: Location = ()) -> Any:
     if isinstance(node, dict):
         return {key: _without_keys(value, (*above, key)) for key, value in node.items()}
-    return "" if _is_pseudonym_key(above) and not _names_a_variable(node) else node
+    secret = _is_pseudonym_key(above) or _is_password(above)
+    return "" if secret and not _names_a_variable(node) else node
 
 
 def _names_a_variable(value: object) -> bool:
@@ -165,6 +165,11 @@ def _names_a_variable(value: object) -> bool:
 def _is_pseudonym_key(location: Location) -> bool:
     """Whether this is the place of a key: `columns.identifiers.<name>.pseudonym.key`."""
     return len(location) == 5 and location[:2] == ("columns", "identifiers") and location[3:] == ("pseudonym", "key")
+
+
+def _is_password(location: Location) -> bool:
+    """Whether this is the place of a database's password."""
+    return len(location) == 3 and location[0] in {"source", "sink"} and location[1:] == ("jdbc", "password")
 
 
 def _keys_that_are_no_text(node: Any, above: Location = ()) -> list[Problem]:
@@ -222,6 +227,15 @@ def _expand(
     return text
 
 
+def literal(text: str) -> str:
+    """A text for a configuration in which nothing is filled in: it reads as it stands, `${NAME}` and all.
+
+    >>> literal("data/${x}")
+    'data/$${x}'
+    """
+    return _VARIABLE.sub(lambda match: "$" + match.group(), text)
+
+
 def _without_secrets(problem: Problem, filled: Mapping[str, str]) -> Problem:
     """Put `${NAME}` back where its value found its way into a path or message (a column's name, say)."""
     path, message = problem.path, problem.message
@@ -253,7 +267,7 @@ def _validate(
             if not all([_cut(rest, error["loc"]) for error in errors]):
                 return None
     said = [path_text(location) for location in broken]
-    for problem in (*rule_problems(config), *not_yet_problems(config)):
+    for problem in rule_problems(config):
         if not any(problem.path == path or problem.path.startswith((f"{path}.", f"{path}[")) for path in said):
             problems.append(problem)
     return config if not broken else None

@@ -24,13 +24,15 @@ from kanon_spark.config.base import (
 from kanon_spark.config.hierarchy_specs import (
     CsvSpec,
     DateSpec,
+    FileSpec,
     FlatSpec,
     HierarchyField,
     HierarchySpec,
     IntervalSpec,
     PrefixSpec,
+    ReferenceSpec,
 )
-from kanon_spark.config.later import JdbcSpec, PartitionSpec
+from kanon_spark.config.jdbc import JdbcSpec
 from kanon_spark.config.privacy_specs import Alpha, Beta, Delta, KMapSpec, LDiversity, PersonalK, TCloseness
 from kanon_spark.config.pseudonyms import PseudonymSpec
 
@@ -40,6 +42,7 @@ __all__ = [
     "CsvSpec",
     "DateSpec",
     "ExecutionSpec",
+    "FileSpec",
     "FlatSpec",
     "HierarchySpec",
     "IdentifierSpec",
@@ -50,6 +53,7 @@ __all__ = [
     "PrivacySpec",
     "PseudonymSpec",
     "QiSpec",
+    "ReferenceSpec",
     "ReportSpec",
     "ScheduleSpec",
     "SensitiveSpec",
@@ -62,6 +66,7 @@ FileFormat = Literal["parquet", "orc", "csv", "json", "delta", "iceberg"]
 MethodName = Literal[
     "auto", "lattice", "kmember", "mst", "sbca", "kactus", "prgain", "mondrian", "datafly", "incognito"
 ]
+VERSIONED = ("delta", "iceberg")  # formats whose tables have versions that can be read by their number
 _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
@@ -77,13 +82,14 @@ def format_of(path: str) -> str:
 
 
 class SourceSpec(Spec):
-    """Where the rows come from: a path or a catalog table."""
+    """Where the rows come from: a path, a catalog table, or a PostgreSQL database."""
 
     path: Text | None = None
     format: FileFormat | None = None
     options: dict[str, OptionText] = Field(default_factory=dict)
     table: Text | None = None
     jdbc: JdbcSpec | None = None
+    version: Whole | None = None
     where: Text | None = None
     snapshot: Literal["none", "copy"] = "none"
 
@@ -98,12 +104,18 @@ class SourceSpec(Spec):
     def _one_place(self) -> "SourceSpec":
         _exactly_one(self.path, self.table, self.jdbc)
         if self.path is None and self.options:
-            refuse("options belong to a path")
+            refuse("options belong to a path (a database has its own: jdbc.options)")
+        if self.path is None and self.format not in {None, *VERSIONED}:
+            refuse("format belongs to a path; of a table only delta or iceberg may be said")
+        if self.jdbc is not None and self.format is not None:
+            refuse("a database has no format")
+        if self.version is not None and (self.jdbc is not None or self.format not in {None, *VERSIONED}):
+            refuse("only Delta and Iceberg tables have versions")
         return self
 
 
 class SinkSpec(Spec):
-    """Where the release goes: a path or a catalog table."""
+    """Where the release goes: a path, a catalog table, or a PostgreSQL table."""
 
     path: Text | None = None
     format: FileFormat = "parquet"
@@ -111,15 +123,29 @@ class SinkSpec(Spec):
     jdbc: JdbcSpec | None = None
     partition_by: tuple[ColumnName, ...] = ()
     order: Literal["shuffled", "source"] = "shuffled"
+    layout: Literal["auto", "folder", "pointer"] = "auto"
 
     @model_validator(mode="after")
     def _one_place(self) -> "SinkSpec":
         _exactly_one(self.path, self.table, self.jdbc)
         if self.table is not None and self.format in {"orc", "csv", "json"}:
-            refuse("a catalog table is written as parquet (later also delta or iceberg)")
+            refuse("a catalog table is written as parquet, delta or iceberg")
+        if self.path is not None and self.format == "iceberg":
+            refuse("an Iceberg release is a table of a catalog: name it with table")
+        if self.layout != "auto" and (self.path is None or self.format == "delta"):
+            refuse("layout belongs to a path with files; tables have transactions instead")
+        if self.jdbc is not None:
+            _plain_table(self.jdbc, self.format, self.partition_by)
         if len(set(self.partition_by)) < len(self.partition_by):
             refuse("partition_by names a column twice")
         return self
+
+
+def _plain_table(jdbc: JdbcSpec, file_format: str, partition_by: tuple[str, ...]) -> None:
+    if jdbc.query is not None:
+        refuse("a release goes to a table, not to a query")
+    if file_format != "parquet" or partition_by:
+        refuse("a database has neither format nor partition_by")
 
 
 def _exactly_one(*places: object) -> None:
@@ -135,6 +161,17 @@ class QiSpec(Spec):
     weight: Annotated[float, Field(gt=0), NO_BOOLEAN] = 1.0
     min_level: Annotated[int, Field(ge=0), NO_BOOLEAN] = 0
     max_level: Annotated[int, Field(ge=0), NO_BOOLEAN] | None = None
+
+    @property
+    def file(self) -> FileSpec | None:
+        """The hierarchy file whose lines name all leaves; None where the leaves are what the data holds.
+
+        A file under whose codes longer ones stand (`stem`) names the leaves from level 1 on only.
+        """
+        hierarchy = self.hierarchy
+        if not isinstance(hierarchy, FileSpec) or (hierarchy.stem is not None and not self.min_level):
+            return None
+        return hierarchy
 
     @model_validator(mode="after")
     def _levels(self) -> "QiSpec":
@@ -257,6 +294,13 @@ class ReportSpec(Spec):
     edition: Literal["internal", "external"] = "internal"
 
 
+class PartitionSpec(Spec):
+    """One partition of the source."""
+
+    column: ColumnName
+    value: Text
+
+
 class ScheduleSpec(Spec):
     """Repeated runs."""
 
@@ -264,6 +308,8 @@ class ScheduleSpec(Spec):
     partition: PartitionSpec | None = None
     ledger: Text | None = None
     repeat: Literal["replace", "incremental"] = "replace"
+    key: ColumnName | None = None
+    max_loss: Share | None = None
     time_budget: Annotated[float, Field(gt=0), NO_BOOLEAN] | None = None
 
 

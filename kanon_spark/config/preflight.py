@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kanon_spark.config.findings import Finding
+from kanon_spark.config.hierarchy_specs import fix_unknown
 from kanon_spark.config.loader import LoadedConfig
-from kanon_spark.config.models import Config, CsvSpec
+from kanon_spark.config.models import Config, FileSpec
 from kanon_spark.config.pseudonyms import repeated_text, stable_warning
 from kanon_spark.config.roles import assign_roles
 from kanon_spark.config.sensitive_findings import demand_findings, sensitive_type_findings
@@ -325,7 +326,7 @@ def _value_findings(counts: "Row", source: "DataFrame", config: Config) -> Itera
                 "warning", f"{_QIS}.{name}", "has one value only, so it protects nothing and costs nothing", "drop it"
             )
         spec = config.columns.quasi_identifiers[name]
-        own_values = not isinstance(spec.hierarchy, CsvSpec) and spec.min_level == 0
+        own_values = spec.file is None and spec.min_level == 0
         if own_values and counts[f"qi_{index}"] > CLEARLY_MORE * DOMAIN_LIMIT:
             yield Finding(
                 "error",
@@ -352,29 +353,28 @@ def _coverage_findings(
     from kanon_spark.signatures.coverage import find_missing
     from kanon_spark.signatures.encoding import file_encoding
 
-    files: list[str] = []
+    files: dict[str, FileSpec] = {}
     for name, spec in config.columns.quasi_identifiers.items():
-        if not isinstance(spec.hierarchy, CsvSpec):
+        if not isinstance(spec.hierarchy, FileSpec):
             continue
         try:
             file_encoding(spark, source, config, base_dir=base_dir, names=[name])
-            files.append(name)
+            files[name] = spec.hierarchy
         except KanonError as error:
             yield Finding("error", error.where or f"{_QIS}.{name}", error.message, error.fix, error.exit_code)
     if not files:
         return
-    encoding = file_encoding(spark, source, config, base_dir=base_dir, names=files)
+    encoding = file_encoding(spark, source, config, base_dir=base_dir, names=list(files))
     for missing in find_missing(source, encoding, range(len(files)), show_values=show_values):
         path = f"{_QIS}.{missing.name}.hierarchy"
-        if encoding.codebook.columns[missing.index].tree.unknown_leaf >= 0:
-            yield Finding(
-                "warning", path, f"the file misses {missing}; they are published as *", "add them to the file"
-            )
+        fix = fix_unknown(files[missing.name])
+        if files[missing.name].unknown == "root":
+            yield Finding("warning", path, f"the file misses {missing}; they are published as *", fix)
         else:
             yield Finding(
                 "error",
                 path,
                 f"the file misses {missing}",
-                "add them to the file, or set {csv: {path: …, unknown: root}} to publish them as *",
+                f"{fix} to publish them as *",
                 CoverageError.exit_code,
             )

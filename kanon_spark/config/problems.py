@@ -36,7 +36,6 @@ class Problem:
     path: str
     message: str
     found: str = ""
-    not_yet: bool = False
 
     def line(self) -> str:
         """The problem as one line under its path."""

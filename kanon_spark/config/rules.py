@@ -18,11 +18,12 @@ def rule_problems(config: Config) -> list[Problem]:
         *_label(config),
         *_places(config),
         *_options(config),
+        *_schedule(config),
     ]
 
 
 # Methods that each option of `method` belongs to.
-_OPTIONS: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "cut": ("mst",),
     "order": ("kmember",),
     "label": ("kmember",),
@@ -37,7 +38,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 def _options(config: Config) -> Iterator[Problem]:
-    for option, methods in _OPTIONS.items():
+    for option, methods in OPTIONS.items():
         if getattr(config.method, option) is not None and config.resolved_method not in methods:
             wanted = " or ".join(f"method.name: {method}" for method in methods)
             message = f"not an option of the method {config.resolved_method}; set {wanted}, or leave it out"
@@ -118,6 +119,40 @@ def _places(config: Config) -> Iterator[Problem]:
             yield Problem("sink.path", "the release would stand inside its own source; give it another path")
     if config.execution.work_dir is not None and _under(sink.path, config.execution.work_dir):
         yield Problem("sink.path", "the release must not stand under the work folder, which holds raw data")
+
+
+def _schedule(config: Config) -> Iterator[Problem]:
+    spec, sink = config.schedule, config.sink
+    if spec.run_key is not None and sink is None:
+        yield Problem("schedule.run_key", "a key is recognized by the release that stands; name a sink")
+    if spec.partition is not None and config.source is None:
+        yield Problem("schedule.partition", "there is no source to take a partition of; name it")
+    if spec.repeat == "incremental":
+        yield from _incremental(config)
+    elif spec.key is not None or spec.max_loss is not None:
+        name = "key" if spec.key is not None else "max_loss"
+        yield Problem(f"schedule.{name}", "it belongs to schedule.repeat: incremental; set that, or leave it out")
+    if spec.ledger is not None and sink is not None:
+        if sink.path is not None and "/" in spec.ledger and _under(spec.ledger, sink.path):
+            yield Problem("schedule.ledger", "the ledger is internal and must not be under the release")
+        if sink.table is not None and spec.ledger == sink.table:
+            yield Problem("schedule.ledger", "the release would replace its ledger; give it another name")
+
+
+def _incremental(config: Config) -> Iterator[Problem]:
+    spec = config.schedule
+    if spec.key is None:
+        yield Problem("schedule.key", "repeat: incremental needs a column that tells rows apart and never changes")
+    elif spec.key in config.columns.quasi_identifiers or spec.key in config.columns.sensitive:
+        yield Problem("schedule.key", "a key tells every row apart; it cannot be published: make it an identifier")
+    if config.sink is None:
+        yield Problem("schedule.repeat", "an incremental release continues the one that stands; name a sink")
+    if spec.partition is not None:
+        yield Problem("schedule.partition", "rows of other partitions would count as deleted; leave it out")
+    if config.output.suppressed_rows == "star":
+        yield Problem(
+            "output.suppressed_rows", "rows that are not published yet wait; an incremental release drops them"
+        )
 
 
 def _under(path: str, folder: str) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from kanon_spark.config.hierarchy_specs import BUILDERS
 from kanon_spark.config.models import Config
+from kanon_spark.config.reference_files import REFERENCES
 
 # Models that a bare number may stand for, as in `l_diversity: 3`.
 _NUMBER_FORMS = ("LDiversitySpec", "TClosenessSpec", "AlphaSpec", "BetaSpec")
@@ -61,6 +62,8 @@ def _by_name(model: str, *, path_alone: bool) -> dict[str, Any]:
 def _hierarchy() -> dict[str, Any]:
     builders: dict[str, Any] = {name: {"$ref": f"#/$defs/{model.__name__}"} for name, model in BUILDERS.items()}
     builders["csv"] = {"anyOf": [{"type": "string"}, builders["csv"]]}
+    names = {"type": "string", "enum": sorted(REFERENCES)}
+    builders["reference"] = {"anyOf": [names, builders["reference"]]}
     builders["flat"] = {"anyOf": [builders["flat"], {"type": "null"}]}
     return {
         "description": "path of a CSV file (leaf;level1;…;*), flat, or one builder with its settings",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kanon_spark.config.findings import Finding
+from kanon_spark.config.hierarchy_specs import fix_unknown
 from kanon_spark.config.loader import LoadedConfig
-from kanon_spark.config.models import Config, CsvSpec, QiSpec, SensitiveSpec
+from kanon_spark.config.models import Config, FileSpec, QiSpec, SensitiveSpec
 from kanon_spark.errors import (
     CoverageError,
     DataError,
@@ -143,7 +144,7 @@ def _coverage(
         path = f"columns.sensitive.{name}.hierarchy"
         if spec.hierarchy is not None and (spec.t_closeness is None or spec.t_closeness.distance != "hierarchical"):
             yield Finding("warning", path, "no model uses it", "ask for t_closeness with distance: hierarchical")
-        if not isinstance(spec.hierarchy, CsvSpec):
+        if not isinstance(spec.hierarchy, FileSpec):
             continue
         alone = {name: QiSpec(hierarchy=spec.hierarchy)}
         columns = loaded.config.columns.model_copy(update={"quasi_identifiers": alone})
@@ -154,29 +155,29 @@ def _coverage(
             yield Finding("error", path, error.message, error.fix, error.exit_code)
             continue
         for missing in find_missing(source, encoding, [0], show_values=show_values):
+            fix = fix_unknown(spec.hierarchy)
             if spec.hierarchy.unknown == "root":
-                fix = "add them to the file"
                 yield Finding("warning", path, f"the file misses {missing}; all of them are one value to it", fix)
             else:
-                fix = "add them to the file, or set {csv: {path: …, unknown: root}}"
                 yield Finding("error", path, f"the file misses {missing}", fix, CoverageError.exit_code)
 
 
 def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -> Iterator[Finding]:
+    from kanon_spark.methods.full_domain import most_suppressed
     from kanon_spark.privacy.feasibility import forced, impossible
-    from kanon_spark.privacy.l_diversity import Distinct
-    from kanon_spark.privacy.personal_k import PersonalK
+    from kanon_spark.privacy.l_diversity import Entropy, Recursive
 
     columns, models = count_columns(source, config)
-    suppressible = int(config.privacy.max_suppression * rows)
+    members = _members(source, config) if any(column.people is not None for column in columns) else None
+    suppressible = most_suppressed(config.privacy.max_suppression, rows)
+    # A run counts persons by what is left of the quasi-identifiers at their least level, here they are as they are.
+    merged = config.privacy.unit is not None and any(qi.min_level for qi in config.columns.quasi_identifiers.values())
     for column in columns:
         path = column.name if column.name == _WISHES else f"columns.sensitive.{column.name}"
-        # Who carries several values may count in a class for some of them only: then the table as a whole proves less.
-        several = column.name != _WISHES and int(column.counts.sum()) > persons
         for model in models[column.name]:
             alone = {column.name: [model]}
-            for text in impossible([column], alone, suppressible=suppressible, persons=persons):
-                sure = not several or isinstance(model, Distinct | PersonalK)
+            for text in impossible([column], alone, suppressible=suppressible, persons=persons, members=members):
+                sure = not (merged and isinstance(model, Entropy | Recursive))
                 message = text.removeprefix(f"{column.name}: ")
                 yield Finding(
                     "error" if sure else "warning", path, message, _LESS, DataError.exit_code if sure else None
@@ -187,7 +188,7 @@ def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -
 
 
 def _population(spark: "SparkSession", loaded: LoadedConfig) -> Iterator[Finding]:
-    from kanon_spark.engine.population import open_population
+    from kanon_spark.engine.population import open_population, persons_of
     from kanon_spark.privacy.feasibility import impossible_k_map
 
     asked = loaded.config.privacy.k_map
@@ -198,24 +199,28 @@ def _population(spark: "SparkSession", loaded: LoadedConfig) -> Iterator[Finding
     except KanonError as error:
         yield Finding("error", error.where, error.message, error.fix, error.exit_code)
         return
-    people = 0 if population is None else population.count()
+    people = 0 if population is None else persons_of(population, loaded.config.privacy.unit)
     for text in impossible_k_map(asked.k, people):
         yield Finding("error", "privacy.k_map.k", text, "lower k, or take a larger population", DataError.exit_code)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One column to be counted: its value, and what has to be known of it."""
+    """One column to be counted: its value, what has to be known of it, and whether alpha limits it."""
 
     value: "Expression"
     watched: "Expression"
     amount: "Expression"
+    raw: "Expression"
+    limited: bool = False
 
 
 def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], Mapping[str, tuple[Model, ...]]]":
-    """How many persons (rows, without a unit) carry each value of the judged columns, and what is asked of them.
+    """How many rows carry each value of the judged columns, and what is asked of them.
 
-    One job. Of the values themselves nothing comes back: codes are given out by how often they occur.
+    With a unit a person counts once for each combination of quasi-identifiers and judged values, as in a run, and where
+    alpha is asked `people` has each once. One job. Of the values themselves nothing comes back: codes are given out by
+    how often they occur.
     """
     from functools import reduce
 
@@ -229,9 +234,15 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
 
     unit = config.privacy.unit
     parts = _parts(source, config)
+    person = []
+    if unit is not None:
+        known = F.col(quoted(unit))
+        carrier = F.when(
+            known.isNotNull(), _combination(source, config, [known, *(part.raw for part in parts.values())])
+        )
+        person = [known.alias("person"), carrier.alias("carrier")]
     tables = []
     for index, part in enumerate(parts.values()):
-        person = [] if unit is None else [F.col(quoted(unit)).alias("person")]
         each = source.select(
             F.lit(index).alias("column"),
             F.xxhash64(part.value, part.value.isNull()).alias("value"),
@@ -240,12 +251,16 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
             part.amount.cast("long").alias("amount"),
             *person,
         )
-        number = F.count(F.lit(1))
+        number = people = F.count(F.lit(1))
         if unit is not None:
-            number = F.count_distinct("person") + F.count(F.when(F.col("person").isNull(), 1))
-        values = each.groupBy("column", "value", "null", "watched", "amount").agg(number.alias("number"))
-        tables.append(values.groupBy("column", "null", "watched", "amount", "number").agg(F.count("*").alias("values")))
-    # At most √(2n) different numbers per column; of wishes one row per k that is asked for.
+            nobody = F.count(F.when(F.col("person").isNull(), 1))
+            number, people = F.count_distinct("carrier") + nobody, F.count_distinct("person") + nobody
+        values = each.groupBy("column", "value", "null", "watched", "amount").agg(
+            number.alias("number"), (people if part.limited else F.lit(0)).alias("people")
+        )
+        same = ["column", "null", "watched", "amount", "number", "people"]
+        tables.append(values.groupBy(*same).agg(F.count("*").alias("values")))
+    # At most √(2n) different numbers per column, with a unit one row per value; of wishes one per k that is asked for.
     found = reduce(lambda left, right: left.unionAll(right), tables).toPandas().sort_values("null", kind="stable")
     columns: list[Column] = []
     models: dict[str, tuple[Model, ...]] = {}
@@ -258,7 +273,10 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
             models[name] = (PersonalK(),)
             continue
         null = len(counts) - 1 if len(own) and own["null"].iloc[-1] else -1
-        columns.append(Column(name, counts, null=null))
+        distinct = (
+            np.repeat(own["people"].to_numpy(np.int64), many) if unit is not None and parts[name].limited else None
+        )
+        columns.append(Column(name, counts, null=null, people=distinct))
         spec = judged_columns(config)[name]
         named = (spec.alpha.values if spec.alpha is not None else None) or ()
         codes = np.flatnonzero(np.repeat(own["watched"].to_numpy(bool), many)).tolist()
@@ -277,11 +295,34 @@ def _parts(source: "DataFrame", config: Config) -> dict[str, _Part]:
         value = normalised(source, name)
         named = spec.alpha.values if spec.alpha is not None else None
         watched = F.lit(False) if named is None else F.coalesce(value.cast("string").isin(*named), F.lit(False))
-        parts[name] = _Part(value, watched, F.lit(None))
+        parts[name] = _Part(value, watched, F.lit(None), value, spec.alpha is not None)
     wishes = config.privacy.personal_k
     if wishes is not None:
         wish = F.col(quoted(wishes.column)) if wishes.column is not None else F.expr(wishes.rule or "NULL")
         k = config.privacy.k
         amount = F.greatest(F.lit(k).cast("long"), F.coalesce(wish.cast("long"), F.lit(k)))
-        parts[_WISHES] = _Part(amount, F.lit(False), amount)
+        parts[_WISHES] = _Part(amount, F.lit(False), amount, wish)
     return parts
+
+
+def _combination(source: "DataFrame", config: Config, more: "list[Expression]") -> "Expression":
+    """One long for the quasi-identifiers of a row and more."""
+    from pyspark.sql import functions as F
+
+    from kanon_spark.io.content import null_masks
+    from kanon_spark.signatures.columns import normalised
+
+    parts = [*more, *[normalised(source, name) for name in config.columns.quasi_identifiers]]
+    return F.xxhash64(*parts, *null_masks(parts))
+
+
+def _members(source: "DataFrame", config: Config) -> int:
+    """Pairs of a person and one of his combinations of quasi-identifiers; a row without a person is one of its own."""
+    from pyspark.sql import functions as F
+
+    from kanon_spark.signatures.columns import quoted
+
+    known = F.col(quoted(config.privacy.unit or ""))
+    pair = F.when(known.isNotNull(), _combination(source, config, [known]))
+    found = source.agg(F.count_distinct(pair) + F.count(F.when(known.isNull(), 1))).first()
+    return int(found[0]) if found is not None else 0

@@ -40,21 +40,22 @@ def load_demo(folder: Path | None = None) -> "LoadedConfig":
     return load_config(demo_config_path(), overrides=[f"{key}={_as_yaml(path)}" for key, path in places.items()])
 
 
-def run_demo(folder: Path | None = None, listeners: "Sequence[Listener]" = ()) -> "Release":
+def run_demo(folder: Path | None = None, listeners: "Sequence[Listener]" = (), *, rows: int | None = None) -> "Release":
     """Make the table where it is not there yet, and anonymize it.
 
     Args:
         folder: Where table, release, manifest and report go; `out/demo` in the current folder by default.
         listeners: Called with each `StageEvent`, for progress.
+        rows: Rows of the table; 50,000 by default.
     """
-    from kanon_spark.demo.table import write_admissions
+    from kanon_spark.demo.table import ROWS, write_admissions
     from kanon_spark.engine.runner import run
 
     loaded = load_demo(folder)
     source = loaded.config.source
     if source is None or source.path is None:
         raise AssertionError("load_demo sets source.path")
-    write_admissions(Path(source.path))
+    write_admissions(Path(source.path), rows=rows or ROWS)
     return run(loaded, listeners=listeners)
 
 

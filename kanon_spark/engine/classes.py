@@ -11,7 +11,7 @@ from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, Way, sol
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import RequestError
 from kanon_spark.kernels.spanning import Edges
-from kanon_spark.methods.base import FullDomainMethod, TopDownMethod
+from kanon_spark.methods.base import FullDomainMethod, LocalMethod, TopDownMethod
 from kanon_spark.methods.kactus import Kactus
 from kanon_spark.methods.mst import Mst
 from kanon_spark.stitch.graph import Graphs
@@ -48,7 +48,7 @@ def form_classes(
         PlatformError: GraphFrames is needed and cannot be called.
         RequestError: `cut: paper` or `cut: balanced` on more signatures than one process can hold.
     """
-    limit = LOCAL_LIMIT if execution.local_limit is None else execution.local_limit
+    limit = _limit(execution)
     way = Way(execution.block_size or BLOCK_SIZE, execution.stitch)
     graphs = Graphs(ctx.spark, folder)
     tree: Tree | None = None
@@ -56,7 +56,7 @@ def form_classes(
     if isinstance(method, Mst):
         with ctx.stage("tree"):
             tree = _tree(ctx, solver, signatures, count=count, limit=limit, way=way, folder=folder, graphs=graphs)
-    if count <= limit or (isinstance(method, Mst) and method.by_tree):
+    if in_one_process(method, count, execution):
         edges = _edges(tree, signatures, solver, count) if tree is not None and isinstance(method, Mst) else None
         solved = solve_in_one_process(
             ctx, solver, signatures, path=folder("recoding"), bound=execution.bound, tree=edges
@@ -98,6 +98,15 @@ def form_classes(
         )
     solved.tree = tree
     return solved
+
+
+def in_one_process(method: LocalMethod, count: int, execution: "ExecutionSpec") -> bool:
+    """Whether one process forms the classes of so many signatures: they fit, or are cut from one tree."""
+    return count <= _limit(execution) or (isinstance(method, Mst) and method.by_tree)
+
+
+def _limit(execution: "ExecutionSpec") -> int:
+    return LOCAL_LIMIT if execution.local_limit is None else execution.local_limit
 
 
 def _tree(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kanon_spark.config.models import Config, CsvSpec
+from kanon_spark.config.models import Config, FileSpec
 from kanon_spark.io.paths import resolve
 from kanon_spark.signatures.columns import normalised, quoted
 from kanon_spark.signatures.encoding import ROW_HASH
@@ -25,7 +25,7 @@ def make_evidence(
     qis = []
     for index, column in enumerate(encoding.codebook.columns):
         spec = config.columns.quasi_identifiers[column.name]
-        csv = Path(resolve(spec.hierarchy.path, base_dir)) if isinstance(spec.hierarchy, CsvSpec) else None
+        csv = Path(resolve(spec.hierarchy.path, base_dir)) if isinstance(spec.hierarchy, FileSpec) else None
         derived = column.by_code or spec.min_level > 0
         qis.append(
             QiFacts(

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from kanon_spark.engine.pseudonyms import pseudonym_columns
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import KanonError
+from kanon_spark.recoding.texts import published_texts
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.columns import quoted
 from kanon_spark.signatures.encoding import ROW_HASH
@@ -23,6 +25,8 @@ from kanon_spark.signatures.encoding import ROW_HASH
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from kanon_spark.engine.unpublished import UnpublishedRelease
+    from kanon_spark.io.sinks import Publisher
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
     from kanon_spark.verify.asked import Found
@@ -30,6 +34,16 @@ if TYPE_CHECKING:
 
 SAMPLES = 8
 _LOOKED_AT = 400  # rows from which the samples are picked
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Rows, persons and signatures of a source, and its fingerprint, where no `Signatures` tell them."""
+
+    rows: int
+    persons: int
+    count: int
+    source_hash: str
 
 
 def make_manifest(
@@ -40,13 +54,14 @@ def make_manifest(
     source: Mapping[str, object],
     sink: Mapping[str, object],
     roles: Roles,
-    signatures: "Signatures",
+    signatures: "Signatures | Totals",
     solved: Solved,
     verdict: "Verdict",
     suppressed: Mapping[str, int],
     metrics: Mapping[str, Any],
     samples: Mapping[str, Any],
     risk: Mapping[str, Any] | None = None,
+    persons_suppressed: int | None = None,
 ) -> dict[str, Any]:
     """All facts of a successful run; `seconds` and `finished` are added at its end."""
     config = loaded.config
@@ -80,6 +95,7 @@ def make_manifest(
             "published": verdict.rows,
         },
         "persons": signatures.persons,
+        "persons_suppressed": suppressed["rows"] if persons_suppressed is None else persons_suppressed,
         "signatures": signatures.count,
         "blocks": solved.blocks,
         "cuts": solved.cuts,
@@ -106,6 +122,18 @@ def make_manifest(
         "risk": risk,
         "samples": dict(samples),
     }
+
+
+def persons_left_out(source: "DataFrame", encoding: "Encoding", entries: "DataFrame", unit: str) -> int:
+    """Persons all of whose rows are suppressed."""
+    from pyspark.sql import functions as F
+
+    gone = entries.where(F.col("class_id") < 0).select("h", F.lit(True).alias("gone"))
+    pairs = encoding.pairs(source, unit).join(gone, "h", "left").withColumn("kept", F.col("gone").isNull())
+    known = pairs.where(F.col("unit").isNotNull()).groupBy("unit").agg(F.max("kept").alias("kept"))
+    # One row each. A row without a person is a person of its own.
+    nobody = pairs.where(F.col("unit").isNull() & ~F.col("kept")).agg(F.coalesce(F.sum("rows"), F.lit(0))).first()
+    return known.where(~F.col("kept")).count() + (int(nobody[0]) if nobody is not None else 0)
 
 
 def model_facts(found: "Found") -> dict[str, Any]:
@@ -136,13 +164,16 @@ def failed_manifest(ctx: RunContext, loaded: LoadedConfig, error: KanonError) ->
     }
 
 
-def previous_release_warnings(previous: Mapping[str, Any] | None, content_hash: str) -> list[str]:
+def previous_release_warnings(publisher: "Publisher | UnpublishedRelease", content_hash: str) -> list[str]:
     """What there is to say when a release of other data already stands at the target."""
+    previous = publisher.published()
     if previous is None or previous.get("content_hash") == content_hash:
         return []
+    stays = publisher.earlier_stays()
+    kept = f" It stays readable as {stays}." if stays is not None else ""
     return [
-        "Another release stood at the target and is replaced. Whoever kept it can compare both: each is k-anonymous, "
-        "the pair need not be. `schedule.repeat: incremental` (not yet) is meant for tables that grow."
+        f"Another release stood at the target and is replaced.{kept} Whoever kept it can compare both: each is "
+        "k-anonymous, the pair need not be. `schedule.repeat: incremental` is meant for tables that grow."
     ]
 
 
@@ -170,19 +201,21 @@ def sample_rows(
     picked = looked.iloc[::step].head(SAMPLES)
     # Literals here are hashes, not values; at most SAMPLES of them.
     published = entries.where(F.col("h").isin([int(h) for h in picked["h"]])).toPandas().set_index("h")
+    labels = published_texts(published, encoding.codebook).to_dict("index")
     before, after = [], []
     for _, row in picked.iterrows():
         raw = {name: _plain(row[f"c{i}"]) for i, name in enumerate(columns)}
         if row["h"] not in published.index:
             continue
         before.append(raw)
-        after.append(_after(raw, published.loc[row["h"]], encoding.codebook))
+        after.append(_after(raw, published.loc[row["h"]], labels[row["h"]], encoding.codebook))
     return {"before": before, "after": after}
 
 
-def _after(raw: Mapping[str, str | None], entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None]:
+def _after(
+    raw: Mapping[str, str | None], entry: "pd.Series[Any]", labels: Mapping[Any, Any], codebook: Codebook
+) -> dict[str, str | None]:
     """A raw row as it is published, the numbers beside a quasi-identifier behind it."""
-    labels = _labels(entry, codebook)
     added = {column.name: column.form.added(column.name) for column in codebook.columns}
     own = {added: _plain(entry[name]) if entry["class_id"] >= 0 else None for name, added in codebook.numbers.items()}
     shown: dict[str, str | None] = {}
@@ -190,16 +223,6 @@ def _after(raw: Mapping[str, str | None], entry: "pd.Series[Any]", codebook: Cod
         shown[name] = labels.get(name, value)
         shown |= {each: own[each] for each in added.get(name, ())}
     return shown
-
-
-def _labels(entry: "pd.Series[Any]", codebook: Codebook) -> dict[str, str | None]:
-    layout = codebook.node_layout
-    nodes = layout.unpack(np.array([[entry[name] for name in layout.names("out")]], dtype=np.int64))[0]
-    found: dict[str, str | None] = {}
-    for index, column in enumerate(codebook.columns):
-        label = column.tree.labels[int(nodes[index])] if column.publish == "node" else entry[f"label_{index}"]
-        found[column.name] = column.form.suppressed if entry["class_id"] < 0 else _plain(label)
-    return found
 
 
 def _plain(value: Any) -> str | None:

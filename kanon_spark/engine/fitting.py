@@ -1,8 +1,8 @@
 """Who of a population fits what classes publish, for k-map.
 
 The population is coded like the table. A value that the table's hierarchies and dictionaries do not hold has no code:
-it fits `*` alone. So a range that the verifier, who looks at labels, finds to fit more persons may count fewer here,
-never more.
+it fits `*` alone. A person who stands in several tuples of the population counts in one of them. So a range that the
+verifier, who looks at labels and counts distinct persons, finds to fit more of them may count fewer here, never more.
 """
 
 from collections.abc import Callable
@@ -104,10 +104,11 @@ def _coded(
     coded = people.select(*[column.alias(name) for name, column in tokens.items()], *carried)
     coded = encoding.with_codes(coded, prefix="")
     names = [f"c{index}" for index in range(len(encoding.names))]
-    number = F.count(F.lit(1))
     if counted:
-        number = F.count_distinct("_kanon_unit") + F.count(F.when(F.col("_kanon_unit").isNull(), 1))
-    found = coded.groupBy(*names).agg(number.alias("persons")).limit(POPULATION_LIMIT + 1).toPandas()
+        known, nobody = coded.where(F.col("_kanon_unit").isNotNull()), coded.where(F.col("_kanon_unit").isNull())
+        one = known.groupBy("_kanon_unit").agg(F.min(F.struct(*names)).alias("one")).select("one.*")
+        coded = one.unionByName(nobody.select(*names))
+    found = coded.groupBy(*names).agg(F.count(F.lit(1)).alias("persons")).limit(POPULATION_LIMIT + 1).toPandas()
     if len(found) > POPULATION_LIMIT:
         raise RequestError(
             f"the population has more than {POPULATION_LIMIT:,} distinct tuples of quasi-identifiers",

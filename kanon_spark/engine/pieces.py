@@ -247,10 +247,12 @@ class Solver:
         return self.entries(frame, problem, Solution(refined, bound), turn=turn, block=block)
 
     def unite(self, frame: pd.DataFrame, *, turn: int, block: int) -> pd.DataFrame:
-        """Entries of classes that are given by the column `united`, whatever they were before."""
+        """Entries of classes that are given by the column `united` (-1: suppressed), whatever they were before."""
         frame = self.in_order(frame)
-        _, class_of = np.unique(frame["united"].to_numpy(), return_inverse=True)
-        united = Solution(class_of.astype(np.int32), frame["bound"].to_numpy(np.float64))
+        gone = frame["united"].to_numpy() < 0
+        _, number = np.unique(frame["united"].to_numpy(), return_inverse=True)
+        class_of = np.where(gone, -1, number - int(gone.any())).astype(np.int32)
+        united = Solution(class_of, frame["bound"].to_numpy(np.float64))
         return self.entries(frame, self.problem(frame), united, turn=turn, block=block)
 
     def in_order(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.config.loader import LoadedConfig
 from kanon_spark.config.models import SourceSpec
-from kanon_spark.errors import KanonError, MissingInputError
+from kanon_spark.errors import DataError, KanonError, MissingInputError
+from kanon_spark.privacy.feasibility import impossible_k_map
+from kanon_spark.signatures.columns import quoted
 from kanon_spark.verify.asked import Asked, asked_by
 
 if TYPE_CHECKING:
@@ -35,6 +37,24 @@ def open_population(spark: "SparkSession", loaded: LoadedConfig) -> "DataFrame |
             fix="give it the quasi-identifiers of the table, under the same names",
         )
     return table
+
+
+def persons_of(population: "DataFrame", unit: str | None) -> int:
+    """Persons of a population: distinct ones where it has the column of persons, else rows."""
+    from pyspark.sql import functions as F
+
+    if unit is None or unit not in population.columns:
+        return population.count()
+    known = F.col(quoted(unit))
+    found = population.agg(F.count_distinct(known) + F.count(F.when(known.isNull(), 1))).first()
+    return int(found[0]) if found is not None else 0
+
+
+def refuse_small_population(population: "DataFrame", *, k: int, unit: str | None) -> None:
+    """Stop where not even a row of `*` would fit k persons."""
+    found = impossible_k_map(k, persons_of(population, unit))
+    if found:
+        raise DataError("; ".join(found), where="privacy.k_map.k", fix="lower k, or take a larger population")
 
 
 def asked_of(spark: "SparkSession", loaded: LoadedConfig) -> Asked:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from kanon_spark.config.checking import exit_code_of
 from kanon_spark.config.models import Config
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
@@ -16,6 +18,7 @@ from kanon_spark.errors import (
     SuppressionError,
     TooFewPersonsError,
 )
+from kanon_spark.measure.tally import Entries
 from kanon_spark.methods.full_domain import most_suppressed
 
 if TYPE_CHECKING:
@@ -66,8 +69,11 @@ def refuse_too_few(config: Config, persons: int) -> None:
         )
 
 
-def refuse_suppression(config: Config, entries: "DataFrame", *, rows: int) -> dict[str, int]:
-    """Rows and persons that are suppressed; stop where they are more than the configuration allows."""
+def count_suppressed(entries: Entries) -> dict[str, int]:
+    """Rows and persons that are suppressed."""
+    if isinstance(entries, pd.DataFrame):
+        gone = entries[entries["class_id"] < 0]
+        return {"rows": int(gone["rows"].sum()), "persons": int(gone["persons"].sum())}
     from pyspark.sql import functions as F
 
     found = entries.where(F.col("class_id") < 0).agg(
@@ -75,15 +81,19 @@ def refuse_suppression(config: Config, entries: "DataFrame", *, rows: int) -> di
     )
     row = found.first()
     assert row is not None
+    return {"rows": int(row["rows"]), "persons": int(row["persons"])}
+
+
+def refuse_suppression(config: Config, suppressed: int, *, rows: int) -> None:
+    """Stop where more rows are suppressed than the configuration allows."""
     allowed = config.privacy.max_suppression
-    if row["rows"] > most_suppressed(allowed, rows):
+    if suppressed > most_suppressed(allowed, rows):
         raise SuppressionError(
-            f"{row['rows']} of {rows} rows would have to be suppressed, more than the share of "
+            f"{suppressed} of {rows} rows would have to be suppressed, more than the share of "
             f"{allowed:g} that is allowed; nothing was published",
             where="privacy.max_suppression",
             fix="raise max_suppression or max_level, or ask for less (k, models)",
         )
-    return {"rows": int(row["rows"]), "persons": int(row["persons"])}
 
 
 def may_be_shown(entries: "DataFrame", config: Config, sensitive: "Sensitive | None", *, persons: int) -> bool:
@@ -101,5 +111,7 @@ def may_be_shown(entries: "DataFrame", config: Config, sensitive: "Sensitive | N
     if sensitive.relative:
         return False
     together = merged_histograms(entries.where(F.col("class_id") < 0).withColumn("all", F.lit(0)), ["all"])
-    judged = with_goodness(together, k=config.privacy.k, demands=sensitive.judged(together).demands)
+    # Persons who count elsewhere do not make alpha any easier here: no share is larger than so.
+    demands = sensitive.judged(together).demands._replace(repeated=False)
+    judged = with_goodness(together, k=config.privacy.k, demands=demands)
     return all(row["good"] for row in judged.select("good").collect())  # one row

@@ -2,12 +2,13 @@
 
 - Suppressed rows change the distribution of the release, which t-closeness, beta-likeness and delta-disclosure are
   held against. Where one process has solved everything it has seen to that itself (`good_classes.py`); blocks cannot.
-- With a unit, a person may stand in several signatures of a class. Kernels add up what signatures hold; here persons
-  are counted as they are, each once per class and value.
+- With a unit, alpha is the share of the distinct persons of a published class. Kernels add up what signatures hold, and
+  such counts do not add up where a person stands in several signatures: here persons are counted as they are.
 - k-map asks how many persons of a population fit what a class publishes (`fitting.py`).
 
-Classes that break a demand are united with the class with which they lose least, round after round. All models are
-union safe, so that this comes to an end: at the latest with one class of everything.
+Classes that break a demand are united with the class with which they lose least, and with more of them from round to
+round. All models but alpha by distinct persons are union safe, so that this comes to an end: at the latest with one
+class of everything. A class that may not be published together with any other is suppressed.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,27 +18,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from kanon_spark.config.loader import LoadedConfig
+from kanon_spark.config.models import Config
 from kanon_spark.engine.fitting import population_judge
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.pieces import Solver
-from kanon_spark.engine.population import open_population
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.partners import cheapest_partners
-from kanon_spark.kernels.spanning import components
-from kanon_spark.signatures.columns import quoted
-from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM
+from kanon_spark.kernels.mending import united_classes
+from kanon_spark.signatures.codebook import Codebook
+from kanon_spark.signatures.histograms import HISTOGRAM
 from kanon_spark.signatures.sensitive import Sensitive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kanon_spark.signatures.encoding import Encoding
 
 # From entries to the ids of the classes that fail; they are few, and collected.
 Judge = Callable[["DataFrame"], NDArray[np.int64]]
 
-MOST_ROUNDS = 12  # each unites every failing class with another: they at least halve
+MOST_ROUNDS = 16  # a class that fails takes in 1, 1, 2, 2, 4, 4 … others; in the last round everything is one class
 
 
 def rejudge(
@@ -48,114 +47,137 @@ def rejudge(
     *,
     block_size: int,
     folder: Callable[[str], str],
-) -> "DataFrame":
+) -> "tuple[DataFrame, int]":
     """Entries whose classes pass every judge; where anything had to be united, `folder("recoding")` is written anew.
 
-    Where nothing that may be published together is left to unite, classes still break a demand; the verifier then ends
-    the run.
+    Where nothing that may be published together is left to unite, classes still break a demand: how many comes second,
+    and the verifier ends the run.
     """
     first = entries
+    failing = np.zeros(0, np.int64)
     for number in range(MOST_ROUNDS):
-        failing = np.unique(np.concatenate([judge(entries) for judge in judges]))
-        united = _united(solver, entries, failing) if len(failing) else pd.DataFrame()
+        failing = _all_failing(entries, judges)
+        if not len(failing):
+            break
+        steps = 1 << (number // 2) if number < MOST_ROUNDS - 1 else None
+        united = _united(solver, entries, failing, steps=steps)
         if not len(united):
             break
         ctx.note(f"{len(failing)} classes break a demand of the whole release and are united with others")
         path = folder(f"united_{number}")
         _unite(solver, entries, united, number, block_size).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
+    else:
+        failing = _all_failing(entries, judges)
     if entries is first:
-        return entries
+        return entries, len(failing)
     path = folder("recoding")
     entries.write.mode("overwrite").parquet(path)
-    return ctx.spark.read.schema(solver.schema).parquet(path)
+    return ctx.spark.read.schema(solver.schema).parquet(path), len(failing)
+
+
+def _all_failing(entries: "DataFrame", judges: Sequence[Judge]) -> NDArray[np.int64]:
+    return np.unique(np.concatenate([judge(entries) for judge in judges]))
 
 
 def judges_of(
-    loaded: LoadedConfig,
+    config: Config,
     source: "DataFrame",
     encoding: "Encoding",
     sensitive: Sensitive | None,
     *,
+    population: "DataFrame | None",
     one_process: bool,
 ) -> list[Judge]:
     """Who has to look at the classes again; nobody, where kernels knew everything.
 
     Args:
-        loaded: The configuration.
+        config: The configuration.
         source: The rows, with the wishes as a column where there are any.
         encoding: How their quasi-identifiers are encoded.
         sensitive: What is asked of the values that classes hold.
+        population: That of `privacy.k_map`, where it is asked for.
         one_process: Whether one process has formed all classes.
     """
-    privacy = loaded.config.privacy
+    privacy = config.privacy
     judges: list[Judge] = []
-    if sensitive is not None and privacy.unit is not None:
-        judges.append(histogram_judge(sensitive, counted_pairs(source, encoding, sensitive, privacy.unit), k=privacy.k))
-    elif sensitive is not None and sensitive.relative and not one_process:
-        judges.append(histogram_judge(sensitive, None, k=privacy.k))
-    population = open_population(source.sparkSession, loaded)
+    if sensitive is not None and sensitive.relative and not one_process:
+        judges.append(histogram_judge(sensitive, k=privacy.k))
+    if sensitive is not None and sensitive.limited and privacy.unit is not None:
+        judges.append(person_judge(sensitive, source, encoding, privacy.unit))
     if population is not None and privacy.k_map is not None:
         judges.append(population_judge(encoding, population, k=privacy.k_map.k, unit=privacy.unit))
     return judges
 
 
-def histogram_judge(sensitive: Sensitive, pairs: "Callable[[DataFrame], DataFrame] | None", *, k: int) -> Judge:
-    """Judge classes by what they hold of the sensitive values, against the distribution of what is released.
-
-    Args:
-        sensitive: The columns and what is asked of them.
-        k: Least persons of a class.
-        pairs: With a unit: from entries to (`class_id`, `key`, `persons` of the class, `number` of persons that carry
-            the value), counted from the source. Without: the entries' own histograms add up.
-    """
+def histogram_judge(sensitive: Sensitive, *, k: int) -> Judge:
+    """Judge classes by what they hold of the sensitive values, against the distribution of what is released."""
 
     def judge(entries: "DataFrame") -> NDArray[np.int64]:
         from pyspark.sql import functions as F
 
-        if pairs is None and not entries.where(F.col("class_id") < 0).limit(1).count():
+        if not entries.where(F.col("class_id") < 0).limit(1).count():
             return np.zeros(0, np.int64)  # nothing is suppressed: the distribution is the one that kernels knew
-        released = entries.where(F.col("class_id") >= 0)
-        if pairs is None:
-            held = merged_histograms(released, ["class_id"])
-        else:
-            each = F.flatten(F.array_sort(F.collect_list(F.array("key", "number")))).alias(HISTOGRAM)
-            held = pairs(released).groupBy("class_id").agg(F.max("persons").alias("persons"), each)
-        # What is counted here is counted exactly.
-        demands = sensitive.judged(held).demands._replace(repeated=False)
-        judged = with_goodness(held, k=k, demands=demands)
-        found = judged.where(~F.col("good")).select("class_id").toPandas()
-        return found["class_id"].to_numpy(np.int64)
+        held = merged_histograms(entries.where(F.col("class_id") >= 0), ["class_id"])
+        return _failing(with_goodness(held, k=k, demands=sensitive.judged(held).demands))
 
     return judge
 
 
-def counted_pairs(
-    source: "DataFrame", encoding: "Encoding", sensitive: Sensitive, unit: str
-) -> "Callable[[DataFrame], DataFrame]":
-    """What `histogram_judge` needs with a unit: persons as they stand in the source's rows."""
+def person_judge(sensitive: Sensitive, source: "DataFrame", encoding: "Encoding", unit: str) -> Judge:
+    """Judge by alpha, in persons: who carries a value counts once for it in a published class, and once in the class.
+
+    Classes that publish the same tuple are judged as the one class that a reader sees, under the least of their ids.
+    """
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    tokens = sensitive.encoding.row_tokens(source, prefix="s_")
-    rows = encoding.with_identity(source.withColumns({**tokens, "_kanon_unit": F.col(quoted(unit))}), name="h")
-    rows = sensitive.encoding.with_codes(rows.select("h", "_kanon_unit", *tokens), prefix="s_")
-    keys = [F.lit(i << CODE_BITS) + F.col(f"s_c{i}").cast("long") for i in range(len(tokens))]
-    # A row without a person is a person of its own.
-    nobody = F.xxhash64(F.lit("nobody"), F.monotonically_increasing_id())
-    who = F.when(F.col("_kanon_unit").isNull(), nobody).otherwise(F.xxhash64("_kanon_unit")).alias("who")
-    rows = rows.select("h", who, F.array(*keys).alias("keys"))
+    rows = sensitive.carried(source, encoding, unit)
+    published = _published(encoding.codebook)
 
-    def pairs(entries: "DataFrame") -> "DataFrame":
-        placed = rows.join(entries.select("h", "class_id"), "h")
+    def judge(entries: "DataFrame") -> NDArray[np.int64]:
+        name = F.min("class_id").over(Window.partitionBy(*published))
+        classes = entries.where(F.col("class_id") >= 0).select("h", name.alias("class_id"))
+        placed = rows.join(classes, "h")
         persons = placed.groupBy("class_id").agg(F.count_distinct("who").alias("persons"))
         each = placed.select("class_id", "who", F.explode("keys").alias("key"))
-        return each.groupBy("class_id", "key").agg(F.count_distinct("who").alias("number")).join(persons, "class_id")
+        pairs = each.groupBy("class_id", "key").agg(F.count_distinct("who").alias("number"))
+        histogram = F.flatten(F.array_sort(F.collect_list(F.array("key", "number")))).alias(HISTOGRAM)
+        held = pairs.groupBy("class_id").agg(histogram).join(persons, "class_id")
+        # What is counted here is counted exactly; k is for others to judge.
+        demands = sensitive.judged(held).limits.demands._replace(repeated=False)
+        return _failing(with_goodness(held, k=0, demands=demands))
 
-    return pairs
+    return judge
 
 
-def _united(solver: Solver, entries: "DataFrame", failing: NDArray[np.int64]) -> pd.DataFrame:
-    """(class_id, united): the classes that change, and the name of what they become."""
+def _published(codebook: Codebook) -> "list[Column]":
+    """What tells published classes apart: nodes, labels of ranges and sets, numbers beside them."""
+    from pyspark.sql import functions as F
+
+    labels = [
+        codebook.node_layout.unpack_column(index, "out") if column.publish == "node" else F.col(f"label_{index}")
+        for index, column in enumerate(codebook.columns)
+    ]
+    return [*labels, *map(F.col, codebook.numbers)]
+
+
+def _failing(judged: "DataFrame") -> NDArray[np.int64]:
+    from pyspark.sql import functions as F
+
+    found = judged.where(~F.col("good")).select("class_id").toPandas()
+    return found["class_id"].to_numpy(np.int64)
+
+
+def _united(solver: Solver, entries: "DataFrame", failing: NDArray[np.int64], *, steps: int | None) -> pd.DataFrame:
+    """(class_id, united): the classes that change, and the name of what they become; -1 where they are suppressed.
+
+    Args:
+        solver: Knows the trees.
+        entries: The classes' members.
+        failing: Classes that need more.
+        steps: How many others each takes in; None: all of them.
+    """
     from pyspark.sql import functions as F
 
     outs = solver.codebook.node_layout.names("out")
@@ -169,12 +191,12 @@ def _united(solver: Solver, entries: "DataFrame", failing: NDArray[np.int64]) ->
     )
     ids = classes["class_id"].to_numpy(np.int64)
     nodes = solver.forest_nodes(classes[outs].to_numpy(np.int64))
-    asking = np.searchsorted(ids, failing).astype(np.int32)
-    partner, _ = cheapest_partners(solver.forest, nodes, classes["rows"].to_numpy(np.int64), asking)
-    found = partner >= 0
-    name = components(asking[found], partner[found], len(ids))
-    changed = np.isin(name, name[asking[found]])
-    return pd.DataFrame({"class_id": ids[changed], "united": ids[name[changed]]})
+    found = united_classes(
+        solver.forest, nodes, classes["rows"].to_numpy(np.int64), np.searchsorted(ids, failing), steps=steps
+    )
+    changed = np.isin(found, found[np.searchsorted(ids, failing)])
+    names = np.where(found[changed] < 0, -1, ids[found[changed]])
+    return pd.DataFrame({"class_id": ids[changed], "united": names})
 
 
 def _unite(solver: Solver, entries: "DataFrame", united: pd.DataFrame, number: int, block_size: int) -> "DataFrame":

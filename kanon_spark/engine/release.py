@@ -5,18 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from kanon_spark.recoding.saved import Recoding
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kanon_spark.verify.facts import Verdict
 
 
-@dataclass(frozen=True)
-class Recoding:
-    """Signature → published tuple. Confidential: it holds every raw tuple of quasi-identifiers."""
-
-    entries: "DataFrame"
-    path: str
+__all__ = ["Recoding", "Release"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +22,14 @@ class Release:
 
     Attributes:
         table: The release, read from where it was published.
-        recoding: How it was made; confidential.
+        recoding: How it was made; confidential. None where a repeated run found its key published and no recoding.
         manifest: Everything that is known about the run (internal: it holds a few sample rows).
         tree: The spanning tree behind a release of the method `mst`: signatures `a` and `b` (column `h` of the
             recoding), whole-number `weight` and the paper's `distance`; None for other methods. Confidential.
     """
 
     table: "DataFrame"
-    recoding: Recoding
+    recoding: Recoding | None
     manifest: dict[str, Any]
     _verify: "Callable[[], Verdict]" = field(repr=False)
     tree: "DataFrame | None" = field(default=None, repr=False)

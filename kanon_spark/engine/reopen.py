@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.kernels.lattice import joined_cost
 

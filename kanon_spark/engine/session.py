@@ -3,14 +3,17 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kanon_spark.errors import PlatformError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Defaults differ between Spark 3.5 and 4.x, and casts, hashes and dates must mean the same everywhere.
 REQUIRED: dict[str, str] = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
@@ -26,9 +29,24 @@ LOCAL: dict[str, str] = {
     "spark.sql.shuffle.partitions": "16",
 }
 
+# What a local session needs for Delta and Iceberg, where their jars are there; clusters bring settings of their own.
+EXTENSIONS = {
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+}
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+# Compiled code of a session with all these jars does not fit into the 48 MB that a quick JVM sets aside, and a JVM that
+# has run out of them stops compiling.
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m"
+
 
 def get_spark(
-    app: str = "kanon", *, extra: Mapping[str, str] | None = None, brief: bool = False, graphs: bool = False
+    app: str = "kanon",
+    *,
+    extra: Mapping[str, str] | None = None,
+    brief: bool = False,
+    graphs: bool = False,
+    warehouse: bool = False,
 ) -> "SparkSession":
     """The active session (a notebook's, spark-submit's), else a local one. Settings our plans rely on are set on it.
 
@@ -38,6 +56,7 @@ def get_spark(
         brief: The work is over in seconds: a JVM that is started for it compiles quickly instead of thoroughly. The
             optimizing compiler would take half of all CPU time and never earn it back.
         graphs: Put the GraphFrames jar that `scripts/setup` has fetched, if any, on the class path of a new session.
+        warehouse: The same for the jars of Delta, Iceberg and PostgreSQL, with the settings that go with them.
     """
     try:
         from pyspark.sql import SparkSession
@@ -55,11 +74,12 @@ def get_spark(
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             options = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
             if brief:
-                options += " -XX:TieredStopAtLevel=1"
-            settings = {**LOCAL, "spark.driver.extraJavaOptions": options}
-            if graphs and cached_jars():
+                options += f" {_BRIEF}"
+            jars = [*(cached_jars() if graphs else ()), *(cached_jars(WAREHOUSE_JARS) if warehouse else ())]
+            settings = {**LOCAL, "spark.driver.extraJavaOptions": options, **_table_settings(jars)}
+            if jars:
                 # A local session's executors live in the driver, so that its class path is theirs.
-                settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, cached_jars()))
+                settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
             for key, value in settings.items():
                 builder = builder.config(key, value)
         for key, value in (extra or {}).items():
@@ -70,13 +90,39 @@ def get_spark(
     return spark
 
 
-def cached_jars() -> list[Path]:
-    """The jars that `scripts/setup` has fetched; empty where it has not been run or found none."""
+GRAPH_JARS, WAREHOUSE_JARS = "jars.txt", "warehouse.txt"
+
+
+def cached_jars(listing: str = GRAPH_JARS) -> list[Path]:
+    """The jars that `scripts/setup` has fetched and listed; empty where it has not been run or found none."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    listing = Path(os.environ.get("KANON_CACHE") or home / "kanon_spark") / "jars.txt"
-    if not listing.exists():
+    place = Path(os.environ.get("KANON_CACHE") or home / "kanon_spark") / listing
+    if not place.exists():
         return []
-    return [Path(line) for line in listing.read_text(encoding="utf-8").splitlines() if Path(line).is_file()]
+    return [Path(line) for line in place.read_text(encoding="utf-8").splitlines() if Path(line).is_file()]
+
+
+def _table_settings(jars: list[Path]) -> dict[str, str]:
+    """Extensions and catalog of the table formats whose jars are there: a class that is missing stops a session."""
+    found = [kind for kind in EXTENSIONS if any(f"{kind}-spark" in jar.name for jar in jars)]
+    settings = {"spark.sql.extensions": ",".join(EXTENSIONS[kind] for kind in found)} if found else {}
+    if "delta" in found:
+        settings["spark.sql.catalog.spark_catalog"] = DELTA_CATALOG
+        # Delta reads its log with 50 tasks by default, far more than a local machine has use for.
+        settings["spark.databricks.delta.snapshotPartitions"] = "2"
+    return settings
+
+
+def has_class(spark: "SparkSession", name: str) -> bool | None:
+    """Whether a class is on the session's class path; None where that cannot be told (Spark Connect)."""
+    if is_connect(spark):
+        return None
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.java.lang.Class.forName(name, False, jvm.Thread.currentThread().getContextClassLoader())
+    except Exception:  # whatever the gateway raises for a class that is not there
+        return False
+    return True
 
 
 def _require_java() -> None:
@@ -99,7 +145,41 @@ def is_connect(spark: "SparkSession") -> bool:
 
 def is_local(spark: "SparkSession") -> bool:
     """True where driver and executors share one machine and file system."""
-    return str(spark.conf.get("spark.master", "") or "").startswith("local")
+    try:
+        return str(spark.conf.get("spark.master", "") or "").startswith("local")
+    except Exception:  # serverless services refuse to tell
+        if is_connect(spark):
+            return False
+        raise
+
+
+def cores(spark: "SparkSession") -> int:
+    """Cores that the session computes with; 2 where it cannot be told (Spark Connect)."""
+    return 2 if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
+
+
+def tag_jobs(spark: "SparkSession", tag: str, *, remove: bool = False) -> None:
+    """Mark the jobs that this thread starts from here on, so that `cancel_jobs` finds them; or stop marking them."""
+    (spark.removeTag if remove else spark.addTag)(tag)
+
+
+def cancel_jobs(spark: "SparkSession", tag: str) -> None:
+    """Stop the running jobs that carry the tag."""
+    spark.interruptTag(tag)
+
+
+def carried(spark: "SparkSession", work: Callable[P, T]) -> Callable[P, T]:
+    """The work, for another thread: its jobs keep the name and the tag that jobs of this thread have now.
+
+    Without it, Spark's UI shows them without a stage, and a time budget that ends does not reach them.
+    """
+    from pyspark import inheritable_thread_target
+
+    wrap: Any = inheritable_thread_target(spark)
+    if wrap is spark:  # threads are not pinned to the JVM's: there is nothing to carry
+        return work
+    carrying: Callable[P, T] = wrap(work)
+    return carrying
 
 
 def set_job_description(spark: "SparkSession", text: str) -> None:

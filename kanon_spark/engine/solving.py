@@ -50,6 +50,7 @@ class Solved:
     tree: Tree | None = None
     cpu: dict[str, float] | None = None  # CPU seconds of the kernels, where one process did the work
     trace: Trace = ()
+    broken: int = 0  # classes that break a demand of the whole release and could not be united with others
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def solve_in_one_process(
     with ThreadPoolExecutor(max_workers=1) as pool:
         with ctx.stage("solve"):
             frame = solver.in_order(signatures.toPandas())
-            bounding = pool.submit(_timed, solver.bound, frame, kind="dual" if bound == "auto" else bound)
-            (entries, trace), solve_seconds = _timed(solver.solve_whole, frame, tree=tree)
+            bounding = pool.submit(timed, solver.bound, frame, kind="dual" if bound == "auto" else bound)
+            (entries, trace), solve_seconds = timed(solver.solve_whole, frame, tree=tree)
         with ctx.stage("bound"):
             (entries["bound"], kind), bound_seconds = bounding.result()
     with ctx.stage("recode"):
@@ -92,7 +93,7 @@ def solve_in_one_process(
     return Solved(ctx.spark.read.parquet(path), kind, cpu=cpu, trace=trace)
 
 
-def _timed(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
+def timed(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
     """The result of some work, and the CPU seconds that this thread took for it."""
     begin = time.thread_time()
     return work(*args, **kwargs), time.thread_time() - begin

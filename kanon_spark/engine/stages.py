@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kanon_spark.engine.deadline import Deadline
 from kanon_spark.errors import InternalError
 from kanon_spark.logs import logger
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 STAGES: dict[str, str] = {
     "prepare": "open the source and lock the target",
+    "arrivals": "tell arrivals from what is published",
     "domains": "read the values of QIs without a hierarchy file",
     "signatures": "aggregate rows to signatures",
     "tree": "build the spanning tree",
@@ -30,6 +32,7 @@ STAGES: dict[str, str] = {
     "rest": "form classes of what is left across blocks",
     "refine": "polish classes across blocks",
     "rejudge": "judge the classes of the whole release",
+    "match": "find the class of each signature in a saved recoding",
     "bound": "bound the best possible loss",
     "recode": "write the recoding",
     "write": "write the staged release",
@@ -75,11 +78,17 @@ class RunContext:
     listeners: list[Listener] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     current: str = ""
+    time_budget: float | None = None  # seconds
+    deadline: Deadline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline(self.spark, self.time_budget, tag=f"kanon_{self.run_id}")
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Run the body as the named stage; its name must stand in `STAGES`."""
         text = STAGES[name]
+        self.deadline.check()
         self.current = name
         begin = time.perf_counter()
         self._tell(StageEvent(name, "start", text))
@@ -87,6 +96,7 @@ class RunContext:
         try:
             yield
             failpoint(name)
+            self.deadline.check()
         finally:
             took = time.perf_counter() - begin
             self.seconds[name] = self.seconds.get(name, 0.0) + took

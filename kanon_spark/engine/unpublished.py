@@ -24,9 +24,12 @@ class UnpublishedRelease:
     def published(self) -> None:
         """Nothing stands anywhere yet."""
 
+    def earlier_stays(self) -> None:
+        """There is no earlier release."""
+
     def write(self, table: "DataFrame") -> None:
         """Write the table into the work directory."""
-        table.write.mode("errorifexists").parquet(self._path)
+        table.write.mode("error").parquet(self._path)
 
     def read_staged(self, schema: "StructType") -> "DataFrame":
         """Read back what was written."""

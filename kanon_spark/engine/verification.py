@@ -12,11 +12,13 @@ from kanon_spark.engine.evidence import carriers_of, make_evidence
 from kanon_spark.engine.population import asked_of
 from kanon_spark.engine.pseudonyms import pseudonym_facts
 from kanon_spark.engine.refuse import refuse_errors
-from kanon_spark.engine.stages import RunContext
+from kanon_spark.engine.stages import RunContext, new_run_id
 from kanon_spark.errors import MissingInputError, RequestError
-from kanon_spark.io.sinks import published_run_id, target_of
+from kanon_spark.io.files import store_for
+from kanon_spark.io.sinks import standing_run_id, target_of
 from kanon_spark.io.sources import open_source
 from kanon_spark.releases.workdir import WorkDir, entry_name, work_dir_path
+from kanon_spark.verify.asked import published_names
 from kanon_spark.verify.standalone import verify_against_source
 
 if TYPE_CHECKING:
@@ -48,10 +50,26 @@ def verify_staged(
     rows: int,
 ) -> "Verdict":
     """Everything that a run proves on what it has written, before it is published."""
+    work = opened.work
+    save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id, star=star)
+    return check_staged(ctx, loaded, opened, encoding, entries, staged=staged, star=star, rows=rows)
+
+
+def check_staged(
+    ctx: RunContext,
+    loaded: LoadedConfig,
+    opened: "Opened",
+    encoding: "Encoding",
+    entries: "DataFrame",
+    *,
+    staged: "DataFrame",
+    star: bool,
+    rows: int,
+) -> "Verdict":
+    """The same where nothing is kept of it."""
     from kanon_spark.verify.release import verify_release
 
-    config, source, work = loaded.config, opened.source, opened.work
-    save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id, star=star)
+    config, source = loaded.config, opened.source
     asked = asked_of(ctx.spark, loaded)
     return verify_release(
         staged,
@@ -95,11 +113,14 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
         raise RequestError(
             "the configuration must name a source and a sink to verify against", where="--config", fix="add them"
         )
+    if config.schedule.repeat == "incremental":
+        return _verify_grown(loaded, table=table, spark=spark)
     ctx = RunContext(spark)
     with WorkDir.open(spark, config, loaded.base_dir, ctx.run_id) as work:
         path, facts = _find_recoding(spark, loaded, work.store)
         run_id = str(facts["run_id"])
-        source = open_source(spark, config.source, base_dir=loaded.base_dir, work=work).table
+        part = config.schedule.partition
+        source = open_source(spark, config.source, base_dir=loaded.base_dir, work=work, partition=part).table
         refuse_errors(check_schema(source.schema, config))
         kept = assign_roles(config, source.columns).kept
         encoding = prepare_encoding(ctx, source, config, base_dir=loaded.base_dir, folder=work.path("domains"))
@@ -132,11 +153,37 @@ def verify_with_config(loaded: LoadedConfig, *, table: "DataFrame", spark: "Spar
         )
 
 
+def _verify_grown(loaded: LoadedConfig, *, table: "DataFrame", spark: "SparkSession") -> "Verdict":
+    """An incremental release against its record: the source has moved on since, and may have."""
+    from kanon_spark.io.sinks import publisher_for
+    from kanon_spark.releases.standing import COHORT, PERSON, WISH, find_standing
+    from kanon_spark.verify.difference import Record, verify_growth
+
+    config = loaded.config
+    root = work_dir_path(spark, config, loaded.base_dir)
+    assert config.sink is not None
+    publisher = publisher_for(spark, config.sink, base_dir=loaded.base_dir, run_id=new_run_id(), work_root=root)
+    facts = publisher.published()
+    standing = find_standing(spark, loaded, facts, store=store_for(spark, root), root=root)
+    if facts is None or standing is None:
+        raise MissingInputError(
+            "no release stands at the target",
+            where="sink",
+            fix="name the configuration of a release that was published",
+        )
+    asked = asked_of(spark, loaded)
+    asked = replace(asked, personal_k=WISH if asked.personal_k is not None else None)
+    person = PERSON if config.privacy.unit is not None else None
+    names = published_names(config, standing.columns)
+    record = Record(standing.rows, COHORT, str(facts["run_id"]), person)
+    return verify_growth(table, record, previous=None, qi=names, k=config.privacy.k, asked=asked or None)
+
+
 def _find_recoding(spark: "SparkSession", loaded: LoadedConfig, store: "FileStore") -> tuple[str, dict[str, Any]]:
     """Path of the recoding of the release that stands at the configured target, and what is known of it."""
     config = loaded.config
     target = target_of(spark, config.sink, loaded.base_dir) if config.sink is not None else None
-    run_id = published_run_id(spark, target) if target is not None else None
+    run_id = standing_run_id(spark, config.sink, loaded.base_dir) if config.sink is not None else None
     root = work_dir_path(spark, config, loaded.base_dir)
     if run_id is not None:
         path = f"{root}/{entry_name(run_id, 'recoding')}"

@@ -8,9 +8,9 @@ Cost: per class the histograms of its askers; where not all are taken, once more
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard
 from kanon_spark.privacy.demands import members_satisfy
 

@@ -14,9 +14,9 @@ and limited by the caller as a function of the size, never by the clock; the ran
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box
 from kanon_spark.kernels.kmember import FREE, neighbours
 from kanon_spark.kernels.measure import Measured

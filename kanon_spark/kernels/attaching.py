@@ -9,9 +9,9 @@ than the best so far.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, new_box
 from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.kmember import FREE, neighbours

@@ -15,9 +15,9 @@ Cost: candidates times rounds (a tenth is put back in each) and, for those put b
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.demands import satisfies
 
 Ints = NDArray[np.int32]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.listing import sort_segment, spans
 from kanon_spark.kernels.problem import Floats, Forest, Ints, Longs, Problem
 

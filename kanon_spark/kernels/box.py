@@ -10,8 +10,9 @@ Cost: `rise` and `enter` are constant per QI (a climb of the tree for hierarchie
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kanon_spark.compiling import njit
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

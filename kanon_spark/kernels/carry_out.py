@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.hierarchy.tree import Tree
 from kanon_spark.kernels.admission import ROUNDS, admitted
 from kanon_spark.kernels.guarded_groups import good_groups, guard_of_groups

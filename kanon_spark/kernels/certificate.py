@@ -10,8 +10,8 @@ Source: our own.
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.problem import Floats, Problem
 
 TOLERANCE = 1e-9

@@ -12,8 +12,9 @@ the first number within the radius of the class: 100,000 signatures of four unre
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kanon_spark.compiling import njit
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

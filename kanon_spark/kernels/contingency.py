@@ -14,8 +14,9 @@ Source: the similarity measurement of the similarity-based clustering paper (SBC
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from kanon_spark.compiling import njit
 
 Longs = NDArray[np.int64]
 

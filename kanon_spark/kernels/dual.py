@@ -22,9 +22,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.bounds import Bound, next_level, open_walk, simple_bound, step
 from kanon_spark.kernels.certificate import is_certificate
 from kanon_spark.kernels.problem import Floats, Ints, Longs, Problem

@@ -10,8 +10,8 @@ helpful value would be too dear.
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, enter, rise, tabulate
 from kanon_spark.kernels.shortfall import count, gain_of, new_gain, recount, shortfall, weigh_values
 from kanon_spark.kernels.trie import remove

@@ -9,8 +9,8 @@ different sensitive values of the region.
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.demands import members_satisfy, satisfies
 
 

@@ -10,8 +10,8 @@ what a candidate can gain: most candidates are never looked at closely.
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, LABEL, NODE, RANGE, enter, price, rise, tabulate
 from kanon_spark.kernels.nearest import fits_better, gather, nearest
 from kanon_spark.kernels.trie import remove

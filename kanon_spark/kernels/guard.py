@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.columns import Column
 from kanon_spark.privacy.demands import Demands, all_satisfy, members_satisfy, some_may_satisfy
 from kanon_spark.privacy.histograms import Histograms, Scratch, merge, new_scratch
@@ -53,8 +53,8 @@ class Guard(NamedTuple):
         return self if self.asks else None
 
     def may_accept(self, members: NDArray[np.integer]) -> bool:
-        """False where it is certain that no class of some of these signatures would be accepted."""
-        return not self.asks or bool(some_may_satisfy(self.demands, self.histograms, members, self.scratch))
+        """The same as the compiled `may_accept`."""
+        return bool(may_accept(self.compiled, members))
 
     def take(self, index: NDArray[np.integer]) -> "Guard":
         """The guard of some of the signatures, in the given order."""
@@ -95,6 +95,14 @@ def accepts(guard, members):  # type: ignore[no-untyped-def]
     if guard is None:
         return True
     return members_satisfy(guard.demands, guard.histograms, members, guard.scratch)
+
+
+@njit(cache=True)
+def may_accept(guard, members):  # type: ignore[no-untyped-def]
+    """False where it is certain that no class of some of these signatures would be accepted."""
+    if guard is None:
+        return True
+    return some_may_satisfy(guard.demands, guard.histograms, members, guard.scratch)
 
 
 @njit(cache=True)

@@ -7,9 +7,9 @@ Cost: one look at each entry of the members' histograms, and sorting the distinc
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard
 from kanon_spark.privacy.demands import members_satisfy
 from kanon_spark.privacy.histograms import Histograms, gather

@@ -21,9 +21,9 @@ wraps a tree inducer such as C4.5 (Quinlan).
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.regions import Choose, Cut, Marginals, Path
 

@@ -19,10 +19,13 @@ Cost: a few trie searches per signature (see `nearest.py`).
 Source: greedy k-member clustering (order and leftovers of the paper); the order of classes and the boxes are our own.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, begin, loss_of, new_box, tabulate
 from kanon_spark.kernels.extending import ACCEPTED, EXHAUSTED, extend
 from kanon_spark.kernels.growing import CANDIDATES, NEAREST, grow_boxes, grow_exactly, grow_nearest
@@ -43,6 +46,7 @@ _SMALL_K_FACTOR, _LARGE_K_FACTOR = 2.0, 3.0
 _MODESTY, _GROWTHS = 0.8, 4  # share of it that is estimated, as long as no more boxes per class have been grown
 _LEARNING = 0.02  # how fast the latter follows what classes really cost
 _SLACK = 0.01  # a class so little dearer than the next estimate is closed: growing another first would save less
+_ALONE = 27_000  # signatures per thread that looks for neighbours: two of these are more than a block
 _REPLANT = 64  # tries smaller than this are not built again
 
 
@@ -100,7 +104,17 @@ def paper_order(problem: Problem, measured: Measured, *, seed: int) -> Ints:
 
 def neighbours(measured: Measured, trie: Trie, asking: Ints, persons: NDArray[np.int64], count: int) -> Ints:
     """Per asking signature, up to `count` others that are nearest to it in the trie, in no order; -1 where fewer."""
-    return _neighbours(measured.rules, trie, measured.codes, asking, persons, count)  # type: ignore[no-any-return]
+
+    def find(some: Ints) -> Ints:
+        return _neighbours(measured.rules, trie, measured.codes, some, persons, count)  # type: ignore[no-any-return]
+
+    # Blocks are solved by one task for each core. What is larger than any block stands alone on the driver, where the
+    # other cores have nothing to do.
+    threads = min(os.cpu_count() or 1, len(asking) // _ALONE)
+    if threads < 2:
+        return find(asking)
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(find, np.array_split(asking, threads))))
 
 
 @njit(cache=True, nogil=True)

@@ -10,9 +10,9 @@ that the whole table would, which is what makes blocks free of charge.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard, accepts, asks
 from kanon_spark.kernels.listing import Groups, list_groups
 from kanon_spark.kernels.problem import Forest, Problem
@@ -253,6 +253,18 @@ def united_cost(nodes, box, parent, lo, hi, loss, limit):  # type: ignore[no-unt
     return total
 
 
+@njit(cache=True)
+def _takes(guard, s, first, link, room):  # type: ignore[no-untyped-def]
+    """Whether the class that begins with `first` stays acceptable with s."""
+    size = 1
+    room[0] = s
+    while first >= 0:
+        room[size] = first
+        size += 1
+        first = link[first]
+    return accepts(guard, room[:size])
+
+
 @njit(cache=True, nogil=True)
 def _attach(rest, boxes, rows, guard, class_of, nodes, class_rows, parent, lo, hi, loss):  # type: ignore[no-untyped-def]
     count, width = nodes.shape
@@ -274,36 +286,34 @@ def _attach(rest, boxes, rows, guard, class_of, nodes, class_rows, parent, lo, h
         best = np.inf
         chosen = -1
         for c in range(count):
-            rise = np.inf
             if class_rows[c] > 0:
                 # class_rows·(new - old) + rows·new < best  ⇒  new < (best + class_rows·old) / (class_rows + rows)
-                limit = np.inf if asked else (best + class_rows[c] * cost[c]) / (class_rows[c] + rows[s])
+                limit = (best + class_rows[c] * cost[c]) / (class_rows[c] + rows[s])
                 new = united_cost(nodes[c], boxes[s], parent, lo, hi, loss, limit)
                 rise = class_rows[c] * (new - cost[c]) + rows[s] * new
-            if rise < best:
-                best = rise
-                chosen = c
-            if asked:
-                rises[c] = rise
-        if asked:
+                if rise < best:
+                    best = rise
+                    chosen = c
+        if asked and chosen >= 0 and not _takes(guard, s, head[chosen], link, held_ids):
+            # The cheapest class may not take it: only now all are put in order.
+            for c in range(count):
+                rises[c] = np.inf
+                if class_rows[c] > 0:
+                    new = united_cost(nodes[c], boxes[s], parent, lo, hi, loss, np.inf)
+                    rises[c] = class_rows[c] * (new - cost[c]) + rows[s] * new
+            refused = chosen
             chosen = -1
             for c in np.argsort(rises, kind="mergesort")[:ASKED_CLASSES]:
                 if not np.isfinite(rises[c]):
                     break
-                size = 1
-                held_ids[0] = s
-                x = head[c]
-                while x >= 0:
-                    held_ids[size] = x
-                    size += 1
-                    x = link[x]
-                if accepts(guard, held_ids[:size]):
+                if c != refused and _takes(guard, s, head[c], link, held_ids):
                     chosen = c
-                    link[s] = head[c]
-                    head[c] = s
                     break
         if chosen < 0:
             continue
+        if asked:
+            link[s] = head[chosen]
+            head[chosen] = s
         class_of[s] = chosen
         class_rows[chosen] += rows[s]
         cost[chosen] = 0.0

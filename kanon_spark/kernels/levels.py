@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import lcm
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.hierarchy.tree import Tree
 
 Ints = NDArray[np.int32]

@@ -3,9 +3,9 @@
 Idea: a group is all signatures under one tuple of tree nodes; it is closed if that tuple is the lowest common ancestor
 of its members. Visiting every lattice node would cost signatures times nodes; instead the groups are listed depth
 first, QI by QI, like an iceberg cube: sort the segment by the leaf of the next QI, and for every run of equal leaves
-climb from the leaf towards the root. A branch ends when it holds fewer than k persons, costs more than the ceiling, or
-when some earlier QI is no longer at the lowest common ancestor of what is left (then the same members are listed
-elsewhere).
+climb from the leaf towards the root. A branch ends when it holds fewer than k persons or so few sensitive values that
+the guard would accept no part of it, when it costs more than the ceiling, or when some earlier QI is no longer at the
+lowest common ancestor of what is left (then the same members are listed elsewhere).
 
 Cost: about the number of groups listed times their size; one buffer row per QI. The stack is explicit, because numba
 cannot cache a self-recursive function that others call.
@@ -14,9 +14,10 @@ cannot cache a self-recursive function that others call.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
+from kanon_spark.kernels.guard import asks, may_accept
 from kanon_spark.kernels.problem import Forest, Problem
 
 Ints = NDArray[np.int32]
@@ -49,8 +50,10 @@ def search_order(forest: Forest) -> Ints:
 def list_groups(problem: Problem, candidates: Ints, *, above: float, upto: float, limit: int = MEMBER_LIMIT) -> Groups:
     """Closed groups among the candidate signatures with at least k persons and above < cost <= upto.
 
+    Groups that the guard is certain to refuse, whatever part of them, are left out as well.
+
     Args:
-        problem: Signatures and trees.
+        problem: Signatures, trees and the guard.
         candidates: Indices of the signatures to look at.
         above: Groups of this cost or less are left out.
         upto: Groups dearer than this are left out.
@@ -68,6 +71,7 @@ def list_groups(problem: Problem, candidates: Ints, *, above: float, upto: float
         problem.persons,
         candidates,
         problem.k,
+        problem.guard.compiled,
         above,
         upto,
         limit,
@@ -128,7 +132,7 @@ def spans(codes, column, node, first_node, parent, lo, hi, segment, begin, end):
 
 @njit(cache=True, nogil=True)
 def _list_groups(  # type: ignore[no-untyped-def]
-    order, start, parent, lo, hi, loss, codes, persons, candidates, k, above, upto, limit
+    order, start, parent, lo, hi, loss, codes, persons, candidates, k, guard, above, upto, limit
 ):
     width = len(order)
     total = len(candidates)
@@ -215,6 +219,8 @@ def _list_groups(  # type: ignore[no-untyped-def]
                 if not spans(codes, p, node[e], start[p], parent, lo, hi, segment[depth], a, b):
                     good = False
                     break
+        if good and asks(guard):
+            good = may_accept(guard, segment[depth, a:b])
         if not good:
             node[depth] = parent[v]
             continue

@@ -16,13 +16,15 @@ Cost: outside components times classes; the last step at most classes squared.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard, accepts
 from kanon_spark.kernels.lattice import FREE, attach_boxes, class_table, joined_node, loss_of_each, united_cost
 from kanon_spark.kernels.merging import good_components, merge_boxes
+from kanon_spark.kernels.partners import cheapest_partners
 from kanon_spark.kernels.problem import Forest, Problem
+from kanon_spark.kernels.spanning import components
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
@@ -60,6 +62,37 @@ def good_classes(problem: Problem, class_of: Ints) -> Bools:
     nodes, _, persons = class_table(problem, class_of)
     good = good_components(problem.k, problem.guard.merged(class_of, len(persons)), persons)
     return good & np.isfinite(problem.forest.loss[nodes].sum(axis=1))  # type: ignore[no-any-return]
+
+
+def united_classes(forest: Forest, nodes: Ints, rows: Longs, failing: Longs, *, steps: int | None) -> Longs:
+    """Let classes take in others: what each class becomes, named by its least member; -1 where nothing may join it.
+
+    Args:
+        forest: The trees.
+        nodes: Box of each class.
+        rows: Rows of each class.
+        failing: The classes that need more.
+        steps: How many times each of them takes in the class with which it loses least; None: everything is united.
+    """
+    found = np.arange(len(nodes))
+    if steps is None:
+        whole = _boxes(np.zeros(len(nodes), np.int32), 1, nodes, forest.parent, forest.lo, forest.hi)
+        if np.isfinite(forest.loss[whole]).all():
+            return np.zeros_like(found)
+        steps = len(nodes)
+    for _ in range(steps):
+        names, number = np.unique(found, return_inverse=True)
+        boxes = _boxes(number.astype(np.int32), len(names), nodes, forest.parent, forest.lo, forest.hi)
+        held = np.bincount(number, rows, minlength=len(names)).astype(np.int64)
+        asking = np.unique(number[failing]).astype(np.int32)
+        partner, _ = cheapest_partners(forest, boxes, held, asking)
+        able = partner >= 0
+        if not able.any():
+            break
+        found = names[components(asking[able], partner[able], len(names))[number]]
+    alone = np.bincount(found)[found[failing]] == 1
+    found[failing[alone]] = -1
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ Where a guard asks more than k, "under k" means: under k, or not accepted.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard, accepts, asks
 from kanon_spark.kernels.lattice import FREE, class_table, joined_node
 from kanon_spark.kernels.levels import Levels

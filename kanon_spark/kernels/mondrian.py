@@ -28,9 +28,9 @@ of a hierarchy as the papers that compare themselves with it do.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import NODE, RANGE
 from kanon_spark.kernels.good_cuts import at_good_median, children_are_good
 from kanon_spark.kernels.guard import Guard

@@ -11,9 +11,9 @@ signatures.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, LABEL, NODE, SET, rise
 from kanon_spark.kernels.trie import Trie
 

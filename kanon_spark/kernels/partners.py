@@ -10,9 +10,9 @@ of the lesser number: the answer is that of the scan over all pairs.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.lattice import joined_node
 from kanon_spark.kernels.problem import Forest
 

@@ -12,9 +12,9 @@ the same classes.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.lattice import _class_table, _close, joined_cost, total_loss
 from kanon_spark.kernels.listing import _list_groups, search_order
 from kanon_spark.kernels.problem import Problem
@@ -195,7 +195,7 @@ def _polish(  # type: ignore[no-untyped-def]
                 x = link[x]
         # 3. Every closed group among the freed signatures that is not dearer than the dearest class was.
         group_cost, offset, members, complete = _list_groups(
-            order, start, parent, lo, hi, loss, codes, persons, sig, k, -1.0, dearest + 1e-9, 4_000_000
+            order, start, parent, lo, hi, loss, codes, persons, sig, k, guard, -1.0, dearest + 1e-9, 4_000_000
         )
         spent += 40 * size + (4 + tries) * len(members) + 12 * tries * len(group_cost)
         if not complete or len(group_cost) == 0:

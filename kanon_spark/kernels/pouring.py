@@ -17,9 +17,9 @@ loops and limited by the caller, never by the clock; the random numbers are seed
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.balance import enter, most_that_may_leave, new_balance
 from kanon_spark.kernels.lattice import FREE
 from kanon_spark.kernels.problem import Problem

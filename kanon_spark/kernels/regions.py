@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import Guard
 from kanon_spark.kernels.guarded_groups import histograms_by_unit
 from kanon_spark.kernels.problem import Problem

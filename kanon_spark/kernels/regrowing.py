@@ -12,8 +12,8 @@ Cost: members of the classes times QIs that change, for each signature that ente
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import EPSILON, begin, enter, loss_of, price
 from kanon_spark.kernels.extending import price_of_one
 from kanon_spark.kernels.guard import accepts, asks

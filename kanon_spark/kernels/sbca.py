@@ -29,9 +29,9 @@ Source: similarity-based clustering algorithm (SBCA); the paper's own is quadrat
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.closest import Axes, find_closest, new_search, on_grid
 from kanon_spark.kernels.contingency import arrive, leave, longest_prefix, new_contingency, rank_by_similarity
 from kanon_spark.kernels.guard import accepts, asks

@@ -4,8 +4,8 @@ Cost: free signatures times classes, then signatures times classes, each given u
 """
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.lattice import joined_cost
 

@@ -14,9 +14,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.base import DELTA, DISTINCT, ENTROPY, PERSONAL, RECURSIVE
 from kanon_spark.privacy.demands import achieved, meets
 

@@ -16,9 +16,9 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.levels import Levels, weight_between
 
 Ints = NDArray[np.int32]

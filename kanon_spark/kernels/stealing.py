@@ -4,9 +4,9 @@ Cost: one listing of the cheap groups, and a pass over them in the order of thei
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.lattice import _class_table
 from kanon_spark.kernels.listing import list_groups

@@ -10,9 +10,9 @@ Cost: members of both classes times QIs; a hundredth of building the two classes
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import LABEL, NODE, RANGE
 from kanon_spark.kernels.guard import accepts, asks
 

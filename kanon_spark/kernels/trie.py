@@ -10,9 +10,9 @@ again from what is left, which costs a constant per signature in all.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.box import RANGE
 from kanon_spark.kernels.measure import Measured
 

@@ -5,14 +5,15 @@ the values of the column, which he learns from any table of the same kind.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from kanon_spark.config.models import CsvSpec, QiSpec
+from kanon_spark.config.models import FileSpec, QiSpec
 from kanon_spark.hierarchy.build import build_tree, load_static
+from kanon_spark.hierarchy.stems import ranked
 from kanon_spark.hierarchy.tree import ORDERED, Domain, Floats, Ints, Kind, Tree
 
 
@@ -53,13 +54,16 @@ def attribute_of(
         base_dir: Folder that relative paths of hierarchy files start from.
     """
     hierarchy = spec.hierarchy if spec is not None else None
-    if isinstance(hierarchy, CsvSpec):
+    if isinstance(hierarchy, FileSpec) and hierarchy.stem is None:
         numeric = kind in {"integer", "real"}
         static = load_static(hierarchy, qi=name, base_dir=base_dir or Path(), numeric=numeric)
         values = dict(sorted((code, text) for text, code in static.lookup.items()))
         covers = _covers(static.tree, len(values))
         return Attribute(name, kind, tuple(values.values()), static.positions[: len(values)], covers)
     domain = domain_of(texts, kind, by_count=hierarchy is None)
+    if isinstance(hierarchy, FileSpec):
+        order = ranked(domain.texts, hierarchy)
+        domain = replace(domain, texts=tuple(domain.texts[i] for i in order), counts=domain.counts[order])
     covers = {} if hierarchy is None else _covers(build_tree(hierarchy, domain, qi=name), len(domain.texts))
     return Attribute(name, kind, domain.texts, domain.positions, covers)
 

@@ -37,8 +37,9 @@ def qi_distributions(entries: "DataFrame", codebook: Codebook, *, count: int) ->
 
     Returns:
         `one_in`: of how many classes one was looked at; `columns`: per QI its `name`, the labels of its `bars`, the
-        shares of rows `before` and `after` in each, and the most frequent `published` labels with their shares; and
-        `closings`: up to which `loss` of a row which `share` of the rows stands in classes.
+        shares of rows `before` and `after` in each, and the most frequent `published` labels with their shares, and
+        whether each is `made` of several values that occur, as ranges and sets are; and `closings`: up to which `loss`
+        of a row which `share` of the rows stands in classes.
     """
     step = max(1, -(-count // ENTRIES))
     held = _Held.of(entries, codebook, step=step)
@@ -162,9 +163,12 @@ class _Held:
             at = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)[released]
             names = [*encoded.dictionary.to_pylist(), None]
         counts = _sums(at.astype(np.int64), rows, len(names))
+        made = np.zeros(len(names), np.bool_)
+        if index in self.losses:
+            made[at] = self.losses[index][released] > 0
         order = np.argsort(-counts, kind="stable")[:LABELS]
         shares = _shares(counts, rows.sum())
-        return [{"label": _text(names[i]), "share": shares[i]} for i in order if counts[i] > 0]
+        return [{"label": _text(names[i]), "share": shares[i], "made": bool(made[i])} for i in order if counts[i] > 0]
 
 
 def _evenly(low: NDArray[Any], high: NDArray[Any], rows: Floats, leaves: int) -> Floats:

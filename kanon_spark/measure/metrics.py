@@ -5,25 +5,22 @@ that verification counted on the written table. The formulas are in `measure/REA
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.hierarchy.tree import Tree
-from kanon_spark.measure.tally import ALL, SUPPRESSED, tally
+from kanon_spark.measure.tally import ALL, SUPPRESSED, Entries, tally
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.verify.facts import ClassFacts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _DIGITS = 12  # sums of doubles depend on the partitioning in their last digits; what is reported must not
 NO_BOUND = "none"
 
 
 def measure(
-    entries: "DataFrame", codebook: Codebook, *, count: int, facts: ClassFacts, k: int, bound_kind: str = NO_BOUND
+    entries: Entries, codebook: Codebook, *, count: int, facts: ClassFacts, k: int, bound_kind: str = NO_BOUND
 ) -> dict[str, Any]:
     """Measure a release by its recoding.
 
@@ -48,18 +45,28 @@ def measure(
     }
     total_il = float(sum(weight * loss for weight, loss in zip(weights, total.loss, strict=True)))
     gcp = _share(total_il, total.rows * float(weights.sum()))
-    bound = None if bound_kind == NO_BOUND else _share(total.bound, total.rows * float(weights.sum()))
+    bound = None if bound_kind == NO_BOUND else bound_share(total.bound, codebook, rows=total.rows)
     released = total.rows - total.suppressed
     return {
         "gcp": gcp,
         "gcp_bound": bound,
-        "gcp_gap": _stable(gcp / bound - 1) if bound else None,
+        "gcp_gap": gap_to(gcp, bound),
         "bound_kind": bound_kind,
         "dm": facts.sum_squares + total.suppressed * total.rows,
         "cavg": released / (facts.classes * k) if facts.classes else None,
         "total_il": _stable(total_il),
         "per_qi": per_qi,
     }
+
+
+def bound_share(total: float, codebook: Codebook, *, rows: int) -> float:
+    """A bound as a share of all detail, from the sum over all rows of the least that each must lose."""
+    return _share(total, rows * float(codebook.weights.sum()))
+
+
+def gap_to(gcp: float, bound: float | None) -> float | None:
+    """How much more is lost than the bound; None without a bound, or where it is 0."""
+    return _stable(gcp / bound - 1) if bound else None
 
 
 def _share(part: float, whole: float) -> float:
@@ -81,7 +88,7 @@ class _Totals:
     levels: list[dict[str, int]]
 
     @classmethod
-    def of(cls, entries: "DataFrame", codebook: Codebook, *, count: int) -> "_Totals":
+    def of(cls, entries: Entries, codebook: Codebook, *, count: int) -> "_Totals":
         tallies = tally(entries, codebook, count=count)
         all_rows, gone = tallies[ALL], tallies[SUPPRESSED]
         rows, suppressed = int(all_rows["rows"].sum()), int(gone["rows"].sum())

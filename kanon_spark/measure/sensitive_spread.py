@@ -1,10 +1,11 @@
 """How the sensitive values are spread over the classes, against the whole release: what the report draws of them.
 
 Counted on the written table, in classes picked by the hash of their published tuple: whole ones, so that the shares in
-a class are exact, and few enough that a table of any size costs one scan and a small shuffle. Numbers and times with
-many values are counted in ranges of about equally many rows.
+a class are exact, and few enough that a table of any size costs one scan and a small shuffle. Numbers with many values
+are counted in ranges of about equally many rows, whose ends are round: no end is the value of a person.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -66,18 +67,34 @@ def sensitive_spread(
 
 
 def _ends(picked: "DataFrame", numbers: Sequence[int]) -> dict[int, list[float]]:
-    """Of each column of numbers with many values, where its ranges begin and the last one ends."""
+    """Of each column of numbers with many values, where one range ends and the next begins."""
     from pyspark.sql import functions as F
 
     if not numbers:
         return {}
-    steps = [i / _RANGES for i in range(_RANGES + 1)]
+    steps = [i / _RANGES for i in range(1, _RANGES)]
     asked = [F.approx_count_distinct(f"x{i}").alias(f"many{i}") for i in numbers]
     asked += [F.percentile_approx(f"x{i}", steps).alias(f"ends{i}") for i in numbers]
     found = picked.agg(*asked).first()
     assert found is not None  # an aggregate over everything has one row
-    ends = {i: sorted(set(found[f"ends{i}"] or ())) for i in numbers if found[f"many{i}"] > VALUES}
-    return {i: each for i, each in ends.items() if len(each) > 1}
+    ends = {i: round_ends(found[f"ends{i}"] or ()) for i in numbers if found[f"many{i}"] > VALUES}
+    return {i: each for i, each in ends.items() if each}
+
+
+def round_ends(ends: Sequence[float]) -> list[float]:
+    """Ends moved to the nearest multiple of a round step; none where they all lie in one place.
+
+    >>> round_ends([1203.5, 2377.0, 3641.2, 5022.9])
+    [1000.0, 2000.0, 4000.0, 5000.0]
+    >>> round_ends([3.0, 3.0])
+    []
+    """
+    width = (max(ends, default=0.0) - min(ends, default=0.0)) / max(1, len(ends) - 1)
+    if not width > 0 or not math.isfinite(width):
+        return []
+    power = 10.0 ** math.floor(math.log10(width))
+    step = max(part * power for part in (1, 2, 5) if part * power <= width)
+    return sorted({round(end / step) * step for end in ends})
 
 
 def _cells(batches: Iterable[pd.DataFrame], *, ends: dict[int, list[float]]) -> Iterator[pd.DataFrame]:
@@ -96,10 +113,9 @@ def _cells(batches: Iterable[pd.DataFrame], *, ends: dict[int, list[float]]) -> 
 
 def _ranges(numbers: NDArray[np.float64], ends: Sequence[float]) -> NDArray[np.object_]:
     """The range that each number lies in; None for null."""
-    names = [f"{low:.6g} … below {high:.6g}" for low, high in pairwise(ends)]
-    names[-1] = f"{ends[-2]:.6g} … {ends[-1]:.6g}"
-    place = np.clip(np.searchsorted(ends, numbers, side="right") - 1, 0, len(names) - 1)
-    texts = np.array(names, np.object_)[place]
+    names = [f"below {ends[0]:.6g}", *(f"{low:.6g} … below {high:.6g}" for low, high in pairwise(ends))]
+    names.append(f"{ends[-1]:.6g} and more")
+    texts = np.array(names, np.object_)[np.searchsorted(ends, numbers, side="right")]
     texts[~np.isfinite(numbers)] = None
     return texts
 

@@ -6,24 +6,26 @@ compiling a query of a hundred sums), else in the workers.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.signatures.codebook import Codebook
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+# A recoding's entries: a Spark table, or collected where one process has formed the classes.
+Entries: TypeAlias = "DataFrame | pd.DataFrame"
 DRIVER_ENTRIES = 500_000  # packed words of this many entries are a few megabytes
 ALL, SUPPRESSED = -1, -2  # what is counted besides the QIs, which count by their index
 _SCHEMA = "qi int, place long, rows long, cost double"
 
 
-def tally(entries: "DataFrame", codebook: Codebook, *, count: int) -> "dict[int, pd.DataFrame]":
+def tally(entries: Entries, codebook: Codebook, *, count: int) -> dict[int, pd.DataFrame]:
     """Rows (`rows`) and their loss or bound (`cost`) by `place`, for each QI, for ALL and for SUPPRESSED.
 
     A QI's places are node ids, 0 (exact) and 1 (range or set); only released rows count there. ALL holds every row
@@ -32,14 +34,18 @@ def tally(entries: "DataFrame", codebook: Codebook, *, count: int) -> "dict[int,
     from pyspark.sql import functions as F
 
     own = [f"loss_{index}" for index, column in enumerate(codebook.columns) if column.publish != "node"]
-    table = entries.select("rows", "class_id", "bound", *codebook.node_layout.names("out"), *own)
+    names = ["rows", "class_id", "bound", *codebook.node_layout.names("out"), *own]
     count_batches = partial(tally_batches, codebook=codebook)
-    if count <= DRIVER_ENTRIES:
+    if isinstance(entries, pd.DataFrame) or count <= DRIVER_ENTRIES:
         import pyarrow as pa
 
-        found = pa.Table.from_batches(count_batches(table.toArrow().to_batches())).to_pandas()
+        if isinstance(entries, pd.DataFrame):
+            table = pa.Table.from_pandas(entries[names], preserve_index=False)
+        else:
+            table = entries.select(*names).toArrow()
+        found = pa.Table.from_batches(count_batches(table.to_batches())).to_pandas()
     else:
-        counted = table.mapInArrow(count_batches, _SCHEMA).groupBy("qi", "place")
+        counted = entries.select(*names).mapInArrow(count_batches, _SCHEMA).groupBy("qi", "place")
         # Bounded by the nodes of all trees, which the driver holds anyway.
         found = counted.agg(F.sum("rows").alias("rows"), F.sum("cost").alias("cost")).toPandas()
     found = found.sort_values(["qi", "place"])

@@ -4,7 +4,7 @@ The same classifiers trained on the original are the measure, the most frequent 
 `measure/README.md` for how published cells are read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,32 +55,80 @@ def classifier_utility(
         PlatformError: scikit-learn is not installed.
         DataError: A table has no rows, or the target only one value.
     """
-    need_sklearn()
-    tables = {"original": original, "release": released, "test": test}
-    for name, table in tables.items():
+    labels = np.unique(np.concatenate([_texts(table, target) for table in (original, released, test)]))
+    yardstick = Yardstick(original, test, attributes=attributes, target=target, labels=labels, seed=seed)
+    release = yardstick.scores_of(released)
+    return {
+        "target": target,
+        "rows": {"original": len(original), "release": len(released), "test": len(test)},
+        "majority": yardstick.majority,
+        **{name: {"original": found, "release": release[name]} for name, found in yardstick.original.items()},
+    }
+
+
+class Yardstick:
+    """What classifiers learn from the original, and from any number of releases of it.
+
+    Attributes:
+        original: Scores of each classifier (`naive_bayes`, `decision_tree`) trained on the original.
+        majority: The share of the test rows that the most frequent label of the original gets right.
+    """
+
+    def __init__(
+        self,
+        original: pd.DataFrame,
+        test: pd.DataFrame,
+        *,
+        attributes: Sequence[Attribute],
+        target: str,
+        labels: NDArray[np.str_] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Train on the original; the arguments are those of `classifier_utility`.
+
+        Args:
+            original: The rows that were anonymized, as texts.
+            test: Original rows to test on, as texts.
+            attributes: The columns to learn from.
+            target: The column to predict.
+            labels: The target's values in ascending order; those of original and test by default.
+            seed: Seed of the tree's draws and ties.
+        """
+        need_sklearn()
+        self._target, self._seed = target, seed
+        self._names = [attribute.name for attribute in attributes]
+        if labels is None:
+            labels = np.unique(np.concatenate([_texts(table, target) for table in (original, test)]))
+        self._labels = labels
+        self._readers = [Reader(attribute, original[attribute.name]) for attribute in attributes]
+        self._test, self._truth = self._read(test, "test", raw=True)
+        columns, known = self._read(original, "original", raw=True)
+        if len(labels) < 2:
+            raise DataError("the target has one value only: there is nothing to predict", where=target)
+        self.majority = float((self._truth == np.bincount(known).argmax()).mean())
+        self.original = self._learnt(columns, known)
+
+    def scores_of(self, released: pd.DataFrame) -> dict[str, dict[str, float]]:
+        """Scores of each classifier trained on a release of the original."""
+        return self._learnt(*self._read(released, "release", raw=False))
+
+    def _read(self, table: pd.DataFrame, name: str, *, raw: bool) -> tuple[list[Features], Ints]:
+        """Features and labels of a table."""
         if not len(table):
             raise DataError("there is no row to learn from or to test on", where=name)
-    # Draws go row by row: in the order of their content they do not depend on how the rows arrived.
-    names = [*(attribute.name for attribute in attributes), target]
-    tables = {name: table.sort_values(names, key=_sortable, kind="stable") for name, table in tables.items()}
-    labels, classes = _labels(tables, target)
-    columns: dict[str, list[Features]] = {name: [] for name in tables}
-    for attribute in attributes:
-        reader = Reader(attribute, original[attribute.name])
-        for name, table in tables.items():
-            columns[name].append(reader.read(table[attribute.name], raw=name != "release"))
-    found: dict[str, Any] = {
-        "target": target,
-        "rows": {name: len(table) for name, table in tables.items()},
-        "majority": float((labels["test"] == np.bincount(labels["original"]).argmax()).mean()),
-    }
-    made: dict[str, Classifier] = {"naive_bayes": NaiveBayes(), "decision_tree": DecisionTree(seed=seed)}
-    for name, classifier in made.items():
-        found[name] = {}
-        for source in ("original", "release"):
-            classifier.fit(columns[source], labels[source], classes=classes)
-            found[name][source] = scores(labels["test"], classifier.predict(columns["test"]))
-    return found
+        # Draws go row by row: in the order of their content they do not depend on how the rows arrived.
+        table = table.sort_values([*self._names, self._target], key=_sortable, kind="stable")
+        both = zip(self._readers, self._names, strict=True)
+        labels = np.searchsorted(self._labels, _texts(table, self._target))
+        return [reader.read(table[column], raw=raw) for reader, column in both], labels
+
+    def _learnt(self, columns: Sequence[Features], labels: Ints) -> dict[str, dict[str, float]]:
+        made: dict[str, Classifier] = {"naive_bayes": NaiveBayes(), "decision_tree": DecisionTree(seed=self._seed)}
+        found = {}
+        for name, classifier in made.items():
+            classifier.fit(columns, labels, classes=len(self._labels))
+            found[name] = scores(self._truth, classifier.predict(self._test))
+        return found
 
 
 def _sortable(column: "pd.Series[Any]") -> "pd.Series[str]":
@@ -88,13 +136,9 @@ def _sortable(column: "pd.Series[Any]") -> "pd.Series[str]":
     return column.map(str)
 
 
-def _labels(tables: Mapping[str, pd.DataFrame], target: str) -> tuple[dict[str, Ints], int]:
-    """The target's values as numbers, the same in all tables: in the order of their texts, null as one of them."""
-    texts = {name: table[target].astype("string").fillna("") for name, table in tables.items()}
-    known = np.unique(np.concatenate([column.to_numpy(str) for column in texts.values()]))
-    if len(known) < 2:
-        raise DataError("the target has one value only: there is nothing to predict", where=target)
-    return {name: np.searchsorted(known, column.to_numpy(str)) for name, column in texts.items()}, len(known)
+def _texts(table: pd.DataFrame, target: str) -> NDArray[np.str_]:
+    """The target's values as texts, null as one of them."""
+    return table[target].astype("string").fillna("").to_numpy(str)
 
 
 def utility(
@@ -135,7 +179,7 @@ def utility(
         if missing:
             raise MissingInputError(f"there is no column {', '.join(missing)}", where=what)
     frames = [
-        _sample(table, names, rows=rows, seed=seed)
+        sample_texts(table, names, rows=rows, seed=seed)
         for table, rows in ((original, train_rows), (released, train_rows), (test, test_rows))
     ]
     kinds: dict[str, Kind] = {name: kind_of(type_of(original, name), qi=name) for name in names[:-1]}
@@ -166,7 +210,7 @@ def _row_hash(table: "DataFrame", columns: Sequence[str], seed: int) -> "Column"
     return F.xxhash64(content_hash(table, columns), F.lit(seed))
 
 
-def _sample(table: "DataFrame", columns: Sequence[str], *, rows: int, seed: int) -> pd.DataFrame:
+def sample_texts(table: "DataFrame", columns: Sequence[str], *, rows: int, seed: int) -> pd.DataFrame:
     """At most so many rows, as texts: those whose hashes come first, whatever their order and partitions."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T

@@ -22,7 +22,7 @@ from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 # one value of each QI), both for small k and growing with it, since large classes take longer to settle; and the size
 # beyond which that would be spread too thinly.
 _WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e5, "high": 8.0e6}
-_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e9, "high": 8.0e10}
+_MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 1.04e9, "high": 1.1e11}
 _LEAST_WIDTH = 4  # with fewer QIs an evaluation takes no less time
 _K_UNIT = 30.0
 _WARMER = BRIEF._replace(hot=0.9)  # sets and ranges have more ways out of a valley than nodes

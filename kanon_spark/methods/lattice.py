@@ -37,6 +37,8 @@ _MOST_WORK: dict[Effort, float] = {"fast": 0.0, "normal": 4.2e8, "high": 1e11}
 _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_000_000}
 # Shares of that work: solving neighbourhoods again finds what swaps do not, and is dear; swaps are the finer tool.
 _POLISH, _SWAP = 0.7, 0.25
+# Where there is a guard, a step takes two or three times as long, and swaps win more for their time.
+_GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 # A guard is hard to satisfy if it leaves this share of the signatures open. What they cost then matters more than the
@@ -44,8 +46,8 @@ _FEW = 0.01  # share of misplaced signatures below which other tie orders are no
 _MANY = 0.05
 _POUR_WORK, _MOST_POUR_WORK = 10_000.0, 1e9
 # Where there is a guard, what helps against one may not against another: spend a tenth of the work, and the rest only
-# if that lowered the loss by this share.
-_PROBE, _PROBE_GAIN = 0.1, 2e-4
+# if that lowered the loss by this share. Pouring what is still rough must be worth more, for refinement follows.
+_PROBE, _PROBE_GAIN, _ROUGH_GAIN = 0.1, 2e-4, 1e-2
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class Lattice:
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Polish and swap in proportion to what is misplaced in this piece, then steal, then pour."""
         problem = piece.problem
+        guarded = problem.guard.asks
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
         misplaced = count_misplaced(problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        class_of = self._polish(piece, class_of, bound, work=_POLISH * work)
+        class_of = self._polish(piece, class_of, bound, work=(_GUARDED_POLISH if guarded else _POLISH) * work)
         measured = Measured.of(problem)
-        class_of = anneal(problem, measured, class_of, work=_SWAP * work, seed=piece.seed)
+        swapping = (_GUARDED_SWAP if guarded else _SWAP) * work
+        class_of = anneal(problem, measured, class_of, work=swapping, seed=piece.seed)
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
         class_of = _better(piece, measured, class_of, steal(problem, class_of, upto=1.0))
         return _better(piece, measured, class_of, self._pour(piece, class_of, work=work))
@@ -127,7 +131,11 @@ class Lattice:
         if hard:
             price = min(piece.stop, piece.suppressed)
             work = min(_POUR_WORK * problem.size, _MOST_POUR_WORK)
-            class_of = pour(problem, class_of, work=work, seed=piece.seed, open_cost=price)
+
+            def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
+                return pour(problem, class_of, work=work, seed=seed, open_cost=price)
+
+            class_of = _while_it_pays(piece, class_of, more, work=work, gain=_ROUGH_GAIN, open_cost=price)
         return class_of, hard
 
 
@@ -148,11 +156,13 @@ def _while_it_pays(
     more: Callable[[NDArray[np.int32], float, int], NDArray[np.int32]],
     *,
     work: float,
+    gain: float = _PROBE_GAIN,
+    open_cost: float = 0.0,
 ) -> NDArray[np.int32]:
     """Do a little more of something, and the rest of it where that was worth the while."""
-    before = total_loss(piece.problem, class_of, suppressed=0.0)
+    before = total_loss(piece.problem, class_of, suppressed=open_cost)
     class_of = more(class_of, _PROBE * work, piece.seed)
-    if total_loss(piece.problem, class_of, suppressed=0.0) > (1 - _PROBE_GAIN) * before:
+    if total_loss(piece.problem, class_of, suppressed=open_cost) > (1 - gain) * before:
         return class_of
     return more(class_of, (1 - _PROBE) * work, piece.seed + 1)
 

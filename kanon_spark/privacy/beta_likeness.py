@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.base import BETA, ENHANCED, EPSILON
 from kanon_spark.privacy.columns import Column
 

@@ -21,6 +21,7 @@ class Column:
         levels: levels[l, x] is the node of value x at level l of its hierarchy (`Tree.levels`); values under one node
             have consecutive codes. None where there is no hierarchy.
         amounts: The k that each value asks for, where the column says each person's own k.
+        people: Distinct persons that carry each value, where `counts` counts some of them several times.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Column:
     ordered: bool = False
     levels: Ints | None = None
     amounts: Longs | None = None
+    people: Longs | None = None
 
     @classmethod
     def under(cls, tree: Tree, name: str, counts: Longs) -> "Column":

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.errors import RequestError
 from kanon_spark.privacy.alpha import Alpha, largest_share
 from kanon_spark.privacy.base import (

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from kanon_spark.privacy.alpha import Alpha
-from kanon_spark.privacy.base import Longs, Model
+from kanon_spark.privacy.base import EPSILON, Longs, Model
 from kanon_spark.privacy.columns import Column
 from kanon_spark.privacy.delta_disclosure import DeltaDisclosure
 from kanon_spark.privacy.histograms import Histograms
@@ -29,14 +29,17 @@ def impossible(
     *,
     suppressible: int = 0,
     persons: int | None = None,
+    members: int | None = None,
 ) -> list[str]:
     """Explain each demand that cannot be met; nothing is said of values, only of how many there are.
 
     Args:
         columns: The sensitive columns with the persons of the whole table.
         models: What is asked of each.
-        suppressible: How many persons may be suppressed.
+        suppressible: How many rows may be suppressed.
         persons: Persons of the table; by default the sum of a column's counts.
+        members: Where a person may stand in several signatures, how many pairs of both there are: the classes cannot
+            have more members, all of them taken together.
 
     >>> columns = [Column("ill", np.array([8, 2]))]
     >>> print(*impossible(columns, {"ill": [Distinct(3)]}))
@@ -46,7 +49,7 @@ def impossible(
     for column in columns:
         everybody = int(column.counts.sum()) if persons is None else persons
         for model in models.get(column.name, ()):
-            why = _why_not(column, model, everybody, suppressible)
+            why = _why_not(column, model, everybody, suppressible, members)
             if why is not None:
                 found.append(f"{column.name}: {model.words} cannot be met: {why}")
     return found
@@ -80,22 +83,20 @@ def impossible_k_map(k: int, population: int) -> list[str]:
     return [f"k-map with k = {k} cannot be met: the population has {population:,} persons"]
 
 
-def _why_not(column: Column, model: Model, persons: int, suppressible: int) -> str | None:
+def _why_not(column: Column, model: Model, persons: int, suppressible: int, members: int | None) -> str | None:
     if isinstance(model, PersonalK):
         return _unmet_wish(column, persons, suppressible)
     if model.relative:
         return None
-    several = persons < column.counts.sum()
-    if several:
-        suppressible *= column.size  # whoever carries several values takes all of them along
     if isinstance(model, Alpha):
-        best, scale = level(column.counts, suppressible, watched=model.values)  # null is a value like another
+        if column.people is not None:
+            return _too_many(column.people, model, suppressible, members or persons)
+        best = level(column.counts, suppressible, watched=model.values)  # null is a value like another
     else:
-        best, scale = level(column.counts, suppressible, null=column.null)
+        best = level(column.counts, suppressible, null=column.null)
     if not best.any():
         return None  # all of it may be suppressed: an empty release breaks no promise
-    left = persons * scale if several else int(best.sum())
-    (whole,) = judge([replace(column, counts=best)], {column.name: [model]}, _whole(best, left))
+    (whole,) = judge([replace(column, counts=best)], {column.name: [model]}, _whole(best))
     if whole.satisfied[0]:
         return None
     if isinstance(model, Distinct):
@@ -104,13 +105,26 @@ def _why_not(column: Column, model: Model, persons: int, suppressible: int) -> s
     return f"the table as one single class has {whole.worst:.4g}{even}, and smaller classes do not all do better"
 
 
-def _whole(counts: Longs, persons: int) -> Histograms:
+def _too_many(people: Longs, model: Alpha, suppressible: int, members: int) -> str | None:
+    """Alpha counts each person once in a class, and such counts do not add up.
+
+    But whoever carries a value does so in one class at least, and the classes have no more members in all than there
+    are pairs of a person and a signature.
+    """
+    most = int(people.max(initial=0) if model.values is None else people[list(model.values)].max(initial=0))
+    share = max(0, most - suppressible) / max(1, members)
+    if share <= model.alpha + EPSILON:
+        return None
+    return f"one value is carried by {most:,} persons, and the classes have at most {members:,} members in all"
+
+
+def _whole(counts: Longs) -> Histograms:
     codes = np.flatnonzero(counts).astype(np.int32)
     start = np.array([0, len(codes)], np.int64)
-    return Histograms(1, start, codes, counts[codes].astype(np.int64), np.array([persons], np.int64))
+    return Histograms(1, start, codes, counts[codes].astype(np.int64), np.array([counts.sum()], np.int64))
 
 
-def level(counts: Longs, budget: int, *, null: int = -1, watched: Sequence[int] | None = None) -> tuple[Longs, int]:
+def level(counts: Longs, budget: int, *, null: int = -1, watched: Sequence[int] | None = None) -> Longs:
     """Take away up to `budget` persons so that the rest is as even as can be: nulls first, then the tallest values.
 
     The tallest are cut to one common height, which may be a fraction: no real choice is more even than that. The counts
@@ -122,9 +136,8 @@ def level(counts: Longs, budget: int, *, null: int = -1, watched: Sequence[int] 
         null: Code of null, -1 if there is none.
         watched: Only these values matter; all of them if None.
 
-    >>> left, scale = level(np.array([9, 4, 5, 1]), 7)
-    >>> left.tolist(), scale
-    ([11, 11, 11, 3], 3)
+    >>> level(np.array([9, 4, 5, 1]), 7).tolist()
+    [11, 11, 11, 3]
     """
     left = counts.copy()
     if null >= 0:
@@ -133,26 +146,27 @@ def level(counts: Longs, budget: int, *, null: int = -1, watched: Sequence[int] 
         budget -= gone
     codes = np.arange(len(left)) if watched is None else np.array(sorted(set(watched)), np.int64)
     if len(codes) == 0 or budget == 0:
-        return left, 1
+        return left
     tall = np.sort(left[codes])[::-1]
     room = np.cumsum(tall) - budget  # what is left of the tallest 1, 2, 3 … together
     if room[-1] <= 0:
         left[codes] = 0
-        return left, 1
+        return left
     below = np.append(tall[1:], 0) * np.arange(1, len(tall) + 1)
     cut = int(np.argmax(room >= below))  # the first number of values whose new height is above the next value
     scale = cut + 1
     left *= scale
     left[codes] = np.minimum(left[codes], room[cut])
-    return left, scale
+    return left
 
 
 def _unmet_wish(column: Column, persons: int, suppressible: int) -> str | None:
-    if column.amounts is None:
+    if column.amounts is None or not column.counts.any():
         return None
-    wishes = np.repeat(column.amounts, column.counts)
-    wishes[::-1].sort()
-    for gone in range(min(suppressible, len(wishes)) + 1):  # the most demanding go first
-        if gone == len(wishes) or wishes[gone] <= persons - gone:
-            return None
-    return f"somebody asks for a k of {int(wishes[0]):,}, and the table has {persons:,} persons"
+    asked = np.unique(column.amounts[column.counts > 0])
+    # The most demanding go first: with the largest wish that stays, all those above it are suppressed.
+    above = np.array([column.counts[column.amounts > amount].sum() for amount in asked])
+    stays = (above <= suppressible) & (asked <= persons - np.minimum(above, persons))
+    if stays.any() or column.counts.sum() <= suppressible:
+        return None
+    return f"somebody asks for a k of {int(asked[-1]):,}, and the table has {persons:,} persons"

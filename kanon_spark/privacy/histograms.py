@@ -7,8 +7,8 @@ One flat table for everything: the entries of unit u in column j are `start[u * 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.base import Bools, Ints, Longs
 
 

@@ -14,8 +14,8 @@ k-Anonymity (JAMIA 2008).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.base import Bools, Ints, Longs
 
 NO_STOP = np.iinfo(np.int64).max

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from kanon_spark.compiling import njit
 from kanon_spark.privacy.base import DISTINCT, ENTROPY, RECURSIVE
 from kanon_spark.privacy.columns import Column
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import DateSpec, FileSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.errors import MissingInputError
 from kanon_spark.hierarchy.labels import interval_of, plain
 from kanon_spark.io.paths import resolve
@@ -90,7 +90,7 @@ def readings_by_config(raw: "Mapping[str, DataType]", loaded: "LoadedConfig") ->
             continue
         kind = kind_of(raw[name], qi=name)
         form = form_of(spec, kind, loaded.config)
-        csv = Path(resolve(spec.hierarchy.path, loaded.base_dir)) if isinstance(spec.hierarchy, CsvSpec) else None
+        csv = Path(resolve(spec.hierarchy.path, loaded.base_dir)) if isinstance(spec.hierarchy, FileSpec) else None
         if csv is not None and not csv.is_file():
             raise MissingInputError(
                 f"there is no file {csv}", where=f"columns.quasi_identifiers.{name}.hierarchy", fix="check the path"

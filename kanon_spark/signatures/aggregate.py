@@ -99,7 +99,11 @@ def aggregate(
             totals, present = _totals(table, encoding.codebook)
             count = int(totals["count"])
             if count == 0:
-                raise EmptyTableError("the table has no rows", where="source", fix="check the path and `source.where`")
+                raise EmptyTableError(
+                    "the table has no rows",
+                    where="source",
+                    fix="check the path, `source.where` and `schedule.partition`",
+                )
             _refuse_missing(source, encoding, present)
             if not int(totals["collided"]):
                 break
@@ -250,6 +254,6 @@ def coverage_error(missing: Sequence[Missing]) -> CoverageError:
     return CoverageError(
         f"hierarchy files miss values of the table: {listed}",
         where="columns.quasi_identifiers",
-        fix="add the values to the files, or set {csv: {path: …, unknown: root}} to publish them as * "
-        "(`kanon check --show-values` lists them)",
+        fix="add the values to the files, or set {csv: {path: …, unknown: root}} (reference taxonomies: "
+        "{reference: {name: …, unknown: root}}) to publish them as * (`kanon check --show-values` lists them)",
     )

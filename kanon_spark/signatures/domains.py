@@ -33,6 +33,7 @@ class DomainRequest:
         ident: Its normalised value, or the value's representative with `min_level`.
         kind: What the ident is.
         by_count: Number the values by falling frequency, not in their own order (sets: text without a hierarchy).
+        rank: Number them by this expression over `ident` first; None for their own order.
     """
 
     index: int
@@ -40,6 +41,7 @@ class DomainRequest:
     ident: "Column"
     kind: Kind
     by_count: bool
+    rank: "Column | None" = None
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,13 @@ def _distinct(source: "DataFrame", request: DomainRequest) -> "DataFrame":
     # A column of all-different values must fail, not fill one task with billions of rows to number.
     bounded = grouped.limit(DOMAIN_LIMIT + 2)
     where = position(F.col("ident"), request.kind)
+    own = where if request.rank is None else request.rank
+    rank = -F.col("rows").cast("double") if request.by_count else own
     return bounded.select(
         "ident",
         F.col("ident").cast("string").alias("text"),
         where.alias("position"),
-        (-F.col("rows").cast("double") if request.by_count else where).alias("rank"),
+        rank.alias("rank"),
         (_beyond_doubles(where) if request.kind in ORDERED else F.lit("")).alias("tie"),
         "rows",
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.config.models import Config, CsvSpec, QiSpec
+from kanon_spark.config.models import Config, QiSpec
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import InternalError
 from kanon_spark.hierarchy.build import StaticHierarchy
@@ -20,7 +20,7 @@ from kanon_spark.signatures.domains import Dictionaries, DomainRequest, read_dom
 from kanon_spark.signatures.fit import misfit
 from kanon_spark.signatures.forms import Form, form_of
 from kanon_spark.signatures.lookups import HashLookup, IndexLookup, JoinLookup, Lookup, lookup_for, spelling, token
-from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, reach, static_column
+from kanon_spark.signatures.qi_columns import built_column, ident_of, load_file, rank_of, reach, static_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -194,8 +194,9 @@ class Encoding:
         """(value, code int) of every row for one QI: for counting what a hierarchy misses."""
         from pyspark.sql import functions as F
 
-        frame = self._code_one(source.select(self._value(source, index).alias(f"v{index}")), index)
-        return frame.select(F.col(f"v{index}").alias("value"), F.col(f"c{index}").alias("code"))
+        raw = normalised(source, self.names[index]).alias("value")
+        frame = self._code_one(source.select(raw, self._value(source, index).alias(f"v{index}")), index)
+        return frame.select("value", F.col(f"c{index}").alias("code"))
 
     def _code_one(self, frame: "DataFrame", index: int) -> "DataFrame":
         from pyspark.sql import functions as F
@@ -328,6 +329,8 @@ def encode_columns(
         HierarchyError: A hierarchy file is no tree, or a hierarchy does not suit its column.
         DataError: A column has too many distinct values.
     """
+    from pyspark.sql import functions as F
+
     types = {name: type_of(source, name) for name in specs}
     static: dict[int, StaticHierarchy] = {}
     lookups: dict[int, Lookup] = {}
@@ -337,13 +340,13 @@ def encode_columns(
         wrong = misfit(spec.hierarchy, kind, qi=name)
         if wrong is not None:
             raise wrong
-        if isinstance(spec.hierarchy, CsvSpec):
+        if spec.file is not None:
             static[index] = load_file(spec, kind, qi=name, base_dir=base_dir)
             lookups[index] = lookup_for(static[index].lookup, types[name], kind, qi=name)
         else:
             ident, ident_kind = ident_of(normalised(source, name), spec, types[name], qi=name)
             by_count = spec.hierarchy is None and ident_kind not in ORDERED
-            requests.append(DomainRequest(index, name, ident, ident_kind, by_count))
+            requests.append(DomainRequest(index, name, ident, ident_kind, by_count, rank_of(F.col("ident"), spec)))
     with ctx.stage("domains"):
         dictionaries = read_domains(ctx.spark, source, requests, path=folder) if requests else None
         columns = []
@@ -368,7 +371,7 @@ def file_encoding(
     spark: "SparkSession", source: "DataFrame", config: Config, *, base_dir: Path, names: Sequence[str]
 ) -> Encoding:
     """An encoding of some QIs with hierarchy files only: enough to see what the files miss, and no data is read."""
-    specs = {name: config.columns.quasi_identifiers[name] for name in names}
+    specs = {name: _by_file(config.columns.quasi_identifiers[name]) for name in names}
     types = tuple(type_of(source, name) for name in names)
     columns = []
     lookups: dict[int, Lookup] = {}
@@ -378,3 +381,10 @@ def file_encoding(
         lookups[index] = lookup_for(hierarchy.lookup, types[index], kind, qi=name)
         columns.append(static_column(name, spec, kind, hierarchy))
     return Encoding(spark, Codebook(tuple(columns)), 0, tuple(specs.values()), types, lookups, None)
+
+
+def _by_file(spec: QiSpec) -> QiSpec:
+    """The same from the level on at which a file names all leaves."""
+    if spec.file is not None:
+        return spec
+    return spec.model_copy(update={"min_level": 1, "max_level": spec.max_level and max(1, spec.max_level)})

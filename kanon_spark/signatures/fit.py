@@ -1,6 +1,6 @@
 """Which hierarchies suit which kinds of columns."""
 
-from kanon_spark.config.models import DateSpec, HierarchySpec, IntervalSpec
+from kanon_spark.config.models import DateSpec, FileSpec, HierarchySpec, IntervalSpec
 from kanon_spark.errors import HierarchyError
 from kanon_spark.hierarchy.tree import Kind
 
@@ -25,5 +25,9 @@ def misfit(spec: HierarchySpec | None, kind: Kind, *, qi: str) -> HierarchyError
             f"a date hierarchy needs a date or timestamp column, this one is {kind}",
             where=where,
             fix="cast the column to date, or use another hierarchy",
+        )
+    if isinstance(spec, FileSpec) and spec.stem is not None and kind != "text":
+        return HierarchyError(
+            f"the codes of this hierarchy are texts, the column is {kind}", where=where, fix="cast the column to string"
         )
     return None

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import DateSpec, FileSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.errors import InternalError
 from kanon_spark.hierarchy.bounds import built_bounds, file_bounds
 from kanon_spark.hierarchy.build import StaticHierarchy, build_tree, load_static
+from kanon_spark.hierarchy.stems import stems_in_order
 from kanon_spark.hierarchy.tree import ORDERED, Domain, Kind, Tree
 from kanon_spark.signatures.codebook import Publish, QiColumn
 from kanon_spark.signatures.columns import kind_of
 from kanon_spark.signatures.forms import AS_LABELS, SUPPRESSED, Form
+from kanon_spark.signatures.lookups import literal_array
 from kanon_spark.signatures.representatives import representative
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def ident_of(value: "Column", spec: QiSpec, data_type: "DataType", *, qi: str) -> "tuple[Column, Kind]":
-    """What a built hierarchy tells values apart by, and its kind: the value, or its representative with `min_level`."""
+    """What values are told apart by, and its kind: the value, or with `min_level` its representative or its stem."""
     from pyspark.sql.types import DecimalType
 
     kind = kind_of(data_type, qi=qi)
@@ -31,15 +33,39 @@ def ident_of(value: "Column", spec: QiSpec, data_type: "DataType", *, qi: str) -
     if spec.min_level and isinstance(hierarchy, IntervalSpec | PrefixSpec | DateSpec):
         decimal = isinstance(data_type, DecimalType)
         return representative(value, hierarchy, kind=kind, level=spec.min_level, decimal=decimal)
+    if spec.min_level and isinstance(hierarchy, FileSpec) and hierarchy.stem is not None:
+        return stem_of(value, hierarchy.stem), kind
     return value, kind
+
+
+def stem_of(value: "Column", length: int) -> "Column":
+    """The code of a hierarchy file that a longer one stands under."""
+    from pyspark.sql import functions as F
+
+    return F.substring(value, 1, length)
+
+
+def rank_of(value: "Column", spec: QiSpec) -> "Column | None":
+    """The order in which a hierarchy wants values numbered, unknown ones last; None where it is their own.
+
+    It is found by a search through the file's codes, once for each distinct value.
+    """
+    from pyspark.sql import functions as F
+
+    hierarchy = spec.hierarchy
+    if spec.file is not None or not isinstance(hierarchy, FileSpec) or hierarchy.stem is None:
+        return None
+    codes = stems_in_order(hierarchy)
+    found = F.array_position(literal_array(codes, "string"), stem_of(value, hierarchy.stem))
+    return F.when(found > 0, found).otherwise(F.lit(len(codes) + 1)).cast("double")
 
 
 def load_file(spec: QiSpec, kind: Kind, *, qi: str, base_dir: Path) -> StaticHierarchy:
     """A QI's hierarchy file."""
-    if not isinstance(spec.hierarchy, CsvSpec):
+    if spec.file is None:
         raise InternalError("not a hierarchy file", where=qi)
     return load_static(
-        spec.hierarchy,
+        spec.file,
         qi=qi,
         base_dir=base_dir,
         numeric=kind in {"integer", "real"},
@@ -50,7 +76,7 @@ def load_file(spec: QiSpec, kind: Kind, *, qi: str, base_dir: Path) -> StaticHie
 
 def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarchy, form: Form = AS_LABELS) -> QiColumn:
     """The encoded column of a QI with a hierarchy file."""
-    unknown = isinstance(spec.hierarchy, CsvSpec) and spec.hierarchy.unknown == "root"
+    unknown = spec.file is not None and spec.file.unknown == "root"
     return QiColumn(
         name=name,
         kind=kind,
@@ -69,9 +95,10 @@ def static_column(name: str, spec: QiSpec, kind: Kind, hierarchy: StaticHierarch
 def built_column(name: str, spec: QiSpec, domain: Domain, form: Form = AS_LABELS) -> QiColumn:
     """The encoded column of a QI whose leaves are the data's own values."""
     hierarchy = spec.hierarchy
-    if isinstance(hierarchy, CsvSpec):
-        raise InternalError("a hierarchy file has no domain", where=name)
     tree = build_tree(hierarchy, domain, qi=name, min_level=spec.min_level, max_level=spec.max_level)
+    texts = tree.labels[: tree.leaves]
+    if not spec.min_level:  # a value that the hierarchy does not know has the root's label, and is still itself
+        texts = (*domain.texts, *texts[len(domain.texts) :])
     own: Publish = "range" if domain.kind in ORDERED else "set"
     return QiColumn(
         name=name,
@@ -79,12 +106,17 @@ def built_column(name: str, spec: QiSpec, domain: Domain, form: Form = AS_LABELS
         weight=spec.weight,
         tree=_with_mark(tree, form),
         publish="node" if hierarchy is not None else own,
-        texts=tree.labels[: tree.leaves],
+        texts=texts,
         positions=np.append(domain.positions, [np.nan] * (tree.leaves - len(domain.texts))),
         static=False,
         form=form,
         bounds=built_bounds(tree) if hierarchy is not None and "lo" in form.numbers else None,
     )
+
+
+def in_form(column: QiColumn, form: Form) -> QiColumn:
+    """The column as another method publishes it; `column` must mark suppressed cells by `*`, or as `form` does."""
+    return column if column.form == form else replace(column, form=form, tree=_with_mark(column.tree, form))
 
 
 def _with_mark(tree: Tree, form: Form) -> Tree:
@@ -93,8 +125,9 @@ def _with_mark(tree: Tree, form: Form) -> Tree:
         return tree
     labels = list(tree.labels)
     labels[tree.root] = form.suppressed
-    if tree.unknown_leaf >= 0:
-        labels[tree.unknown_leaf] = form.suppressed
+    for leaf in np.flatnonzero(tree.loss[: tree.leaves] == tree.loss[tree.root]).tolist():
+        if labels[leaf] == SUPPRESSED:  # unknown, and published as the root is
+            labels[leaf] = form.suppressed
     return replace(tree, labels=tuple(labels))
 
 

@@ -15,6 +15,7 @@ from kanon_spark.config.models import Config, QiSpec
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import DataError, KanonError, RequestError, SourceChangedError
 from kanon_spark.hierarchy.tree import ORDERED
+from kanon_spark.privacy.alpha import Alpha
 from kanon_spark.privacy.asked import models_of
 from kanon_spark.privacy.base import Longs, Model
 from kanon_spark.privacy.columns import Column
@@ -50,7 +51,11 @@ class Sensitive:
     config: Config
 
     def judged(self, table: "DataFrame") -> "Judged":
-        """What is asked, held against the distribution of these signatures or classes; at most one row per value."""
+        """What is asked, held against the distribution of these signatures or classes."""
+        return Judged.of(self.config, self.encoding.codebook.columns, self.tallies(table))
+
+    def tallies(self, table: "DataFrame") -> list[Longs]:
+        """How often each value occurs in these signatures or classes, column by column; at most one row per value."""
         from pyspark.sql import functions as F
 
         each = table.select(F.inline(pairs_of(F.col(HISTOGRAM))))
@@ -61,7 +66,7 @@ class Sensitive:
         for index, tally in enumerate(tallies):
             own = keys >> CODE_BITS == index
             np.add.at(tally, keys[own] & ((1 << CODE_BITS) - 1), numbers[own])
-        return Judged.of(self.config, book, tallies)
+        return tallies
 
     @property
     def relative(self) -> bool:
@@ -69,12 +74,53 @@ class Sensitive:
         specs = self.config.columns.sensitive.values()
         return any(model.relative for spec in specs for model in models_of(spec, self.config.privacy, {}))
 
-    def refuse_missing(self, source: "DataFrame", counted: "Judged") -> None:
+    @property
+    def limited(self) -> list[int]:
+        """Numbers of the columns whose values alpha limits."""
+        sensitive, privacy = self.config.columns.sensitive, self.config.privacy
+        return [
+            index
+            for index, column in enumerate(self.encoding.codebook.columns)
+            if column.name != WISHES
+            and any(isinstance(model, Alpha) for model in models_of(sensitive[column.name], privacy, {}))
+        ]
+
+    def carried(self, source: "DataFrame", encoding: Encoding, unit: str) -> "DataFrame":
+        """Rows of the source as `h`, `who` and the `keys` of the values that alpha limits; one for each person."""
+        from pyspark.sql import functions as F
+
+        tokens = self.encoding.row_tokens(source, prefix="s_")
+        rows = encoding.with_identity(source.withColumns({**tokens, "_kanon_unit": F.col(quoted(unit))}), name="h")
+        rows = self.encoding.with_codes(rows.select("h", "_kanon_unit", *tokens), prefix="s_")
+        keys = [F.lit(i << CODE_BITS) + F.col(f"s_c{i}").cast("long") for i in self.limited]
+        # A row without a person is a person of its own.
+        nobody = F.xxhash64(F.lit("nobody"), F.monotonically_increasing_id())
+        who = F.when(F.col("_kanon_unit").isNull(), nobody).otherwise(F.xxhash64("_kanon_unit")).alias("who")
+        return rows.select("h", who, F.array(*keys).alias("keys"))
+
+    def with_people(self, judged: "Judged", source: "DataFrame", encoding: Encoding, unit: str) -> "Judged":
+        """The same with what `impossible` asks of alpha where a person may stand in several signatures."""
+        from pyspark.sql import functions as F
+
+        rows = self.carried(source, encoding, unit)
+        each = rows.select("who", F.explode("keys").alias("key"))
+        # At most one row per value.
+        found = each.groupBy("key").agg(F.count_distinct("who").alias("people")).toPandas()
+        keys, people = found["key"].to_numpy(np.int64), found["people"].to_numpy(np.int64)
+        columns = list(judged.columns)
+        for index in self.limited:
+            own = keys >> CODE_BITS == index
+            counts = np.zeros(columns[index].size, np.int64)
+            counts[keys[own] & ((1 << CODE_BITS) - 1)] = people[own]
+            columns[index] = replace(columns[index], people=counts)
+        return replace(judged, columns=tuple(columns), members=rows.select("h", "who").distinct().count())
+
+    def refuse_missing(self, source: "DataFrame", tallies: Sequence[Longs]) -> None:
         """Stop where a hierarchy file misses values of a sensitive column."""
         book = self.encoding.codebook.columns
         lost = [
             index
-            for index, (column, tally) in enumerate(zip(book, counted.tallies, strict=True))
+            for index, (column, tally) in enumerate(zip(book, tallies, strict=True))
             if len(tally) > column.tree.leaves and tally[column.tree.leaves] > 0
         ]
         if any(not book[index].static for index in lost):
@@ -97,12 +143,14 @@ class Judged:
         models: What is asked of each.
         tallies: Persons (rows) of each code.
         repeated: Whether persons are counted once for each of their signatures: there is a unit.
+        members: Pairs of a person and one of his signatures, where they were counted.
     """
 
     columns: tuple[Column, ...]
     models: Mapping[str, tuple[Model, ...]]
     tallies: tuple[Longs, ...]
     repeated: bool = False
+    members: int | None = None
 
     @classmethod
     def of(cls, config: Config, book: Sequence[QiColumn], tallies: Sequence[Longs]) -> "Judged":
@@ -126,6 +174,12 @@ class Judged:
         return Demands.of(self.columns, self.models, repeated=self.repeated)
 
     @property
+    def limits(self) -> "Judged":
+        """Nothing but the demands of alpha."""
+        only = {name: tuple(each for each in found if isinstance(each, Alpha)) for name, found in self.models.items()}
+        return replace(self, models=only)
+
+    @property
     def relative(self) -> bool:
         """Whether anything is held against the distribution of the release, which suppression changes."""
         return any(model.relative for models in self.models.values() for model in models)
@@ -142,9 +196,7 @@ class Judged:
 
     def refuse_impossible(self, *, suppressible: int, persons: int) -> list[str]:
         """Stop where no release can meet a demand; what leaves hardly any choice is returned as warnings."""
-        # Persons who stand in several signatures are counted in each: shares are then of all that is counted.
-        everybody = None if self.repeated else persons
-        found = impossible(self.columns, self.models, suppressible=suppressible, persons=everybody)
+        found = impossible(self.columns, self.models, suppressible=suppressible, persons=persons, members=self.members)
         if found:
             raise DataError(
                 "; ".join(text.replace(WISHES, "privacy.personal_k") for text in found),

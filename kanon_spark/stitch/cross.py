@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.levels import Levels, weight_between
 from kanon_spark.signatures.layout import Layout
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
+from kanon_spark.compiling import njit
 from kanon_spark.kernels.partners import cheapest_partners
 from kanon_spark.stitch.graph import Graphs
 

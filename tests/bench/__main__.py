@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from bench.adult import QI_SETS, load_adult
+from bench.compare import columns_of, load_now, measure_compare
 from bench.kernels import DEFAULTS, Ask, measure_kernels, parse_ask
 from bench.methods import ALL, VARIANTS
 from bench.privacy import METHODS as METHODS_WITH_MODELS
@@ -153,6 +154,55 @@ def scale(
         },
     }
     _write(json_path, "scale", figures)
+
+
+@app.command()
+def compare(
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, separated by commas, options behind colons; or all [six of them].")
+    ] = None,
+    k: Annotated[str | None, typer.Option(help="Values of k, separated by commas [2,5,10,20,50,100].")] = None,
+    qi: Annotated[
+        str, typer.Option(help="QI8, QI5, or 1 … 5: so many of age, workclass, sex, education, occupation.")
+    ] = "QI8",
+    label: Annotated[bool, typer.Option("--label", help="Also measure how well classifiers predict income.")] = False,
+    effort: Annotated[str, typer.Option(help=" | ".join(EFFORTS))] = "normal",
+    max_gcp: Annotated[float | None, typer.Option(help="Most loss that is acceptable; marks a choice.")] = None,
+    max_risk: Annotated[float | None, typer.Option(help="Highest acceptable chance to be found.")] = None,
+    html: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("out/bench/compare.html"),
+    memory: Memory = "3g",
+    json_path: Json = None,
+) -> None:
+    """All methods and values of k on UCI Adult with one aggregation: seconds, figures, and the page of curves."""
+    from kanon_spark.explore.compare.console import render_comparison
+
+    _words(effort, "--effort", EFFORTS)
+    _words(qi, "--qi", (*QI_SETS, "1", "2", "3", "4", "5"))
+    adult = load_adult()
+    console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
+    before = load_now()
+    found = measure_compare(
+        adult,
+        qis=columns_of(qi),
+        effort=effort,
+        memory=memory,
+        tell=_tell,
+        methods=methods,
+        k=k,
+        label="income" if label else None,
+        max_gcp=max_gcp,
+        max_risk=max_risk,
+    )
+    render_comparison(found, console())
+    page = found.page(html)
+    seconds, cpu = found.facts.seconds, sum(cell.cpu_seconds or 0.0 for cell in found.cells)
+    console().print(
+        f"{len(found.cells)} cells in {seconds['total']:.0f} s ({seconds['aggregation']:.1f} s for the one "
+        f"aggregation, {cpu:.0f} CPU s for the methods); load before {before}, after {load_now()}",
+        soft_wrap=True,
+    )
+    console().print(f"page {page}", soft_wrap=True)
+    _write(json_path, "compare", {"qi": qi, "effort": effort, "load": before, **found.to_json()})
 
 
 @app.command()

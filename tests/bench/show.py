@@ -247,11 +247,14 @@ def kernel_table(timed: Sequence[Timed]) -> Table:
 
 
 def _stages(sizes: Sequence[Size]) -> Table:
-    """Seconds of each stage, one column per size."""
+    """Seconds of each stage, one column per size; where more than k was asked, a second one for that run."""
     table = Table("stage", title="Seconds of the last run by stage", title_justify="left")
-    found = [size.manifest["seconds"]["stages"] for size in sizes]
+    found = []
     for size in sizes:
-        table.add_column(f"{size.rows:,} rows", justify="right")
+        for title, runs in ((f"{size.rows:,} rows", size.runs), ("with models", size.guarded)):
+            if runs:
+                found.append(runs[-1].found["manifest"]["seconds"]["stages"])
+                table.add_column(title, justify="right")
     for stage in dict.fromkeys(name for stages in found for name in stages):
         table.add_row(stage, *(f"{stages[stage]:.1f}" if stage in stages else "" for stages in found))
     return table

@@ -1,5 +1,7 @@
 """Greedy, refinement, merging and mending where classes must satisfy more than k, judged from the definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from kanon_spark.hierarchy.tree import Tree
 from kanon_spark.kernels.balance import enter, most_that_may_leave, new_balance
 from kanon_spark.kernels.lattice import FREE, attach_rest, close_cheapest_first
 from kanon_spark.kernels.levels import Levels
+from kanon_spark.kernels.listing import Groups, list_groups
 from kanon_spark.kernels.mending import mend
 from kanon_spark.kernels.merging import cut_longest, grow_balanced, merge_by_loss, split_along_trees
 from kanon_spark.kernels.polish import polish
@@ -63,6 +66,52 @@ def test_what_no_class_could_satisfy_is_seen_at_once(problem: Problem, seed: int
     some = [world.good([s for s in members if chosen >> s & 1]) for chosen in range(1, 2**problem.size)]
     assert world.problem.guard.may_accept(members) or not any(some)
     assert not world.problem.guard.scratch.marked.any()
+
+
+@EXAMPLES
+@given(PROBLEMS, SEEDS, st.floats(0, 3))
+def test_groups_without_a_good_part_are_not_listed(problem: Problem, seed: int, upto: float) -> None:
+    world = guarded(problem, seed)
+    everybody = np.arange(problem.size, dtype=np.int32)
+
+    def listed(groups: Groups) -> list[tuple[float, list[int]]]:
+        found = [groups.members[groups.offset[g] : groups.offset[g + 1]].tolist() for g in range(groups.count)]
+        return list(zip(groups.cost.tolist(), found, strict=True))
+
+    plain = listed(list_groups(problem, everybody, above=-1.0, upto=upto))
+    kept = [(cost, group) for cost, group in plain if world.problem.guard.may_accept(np.array(group))]
+    assert listed(list_groups(world.problem, everybody, above=-1.0, upto=upto)) == kept
+
+
+@EXAMPLES
+@given(PROBLEMS, SEEDS)
+def test_what_is_free_joins_the_cheapest_class_that_stays_good(problem: Problem, seed: int) -> None:
+    world = guarded(problem, seed)
+    class_of = close_cheapest_first(world.problem, stop=1.0)
+    expected = class_of.copy()
+    rest = np.flatnonzero(class_of == FREE)
+    for s in sorted(rest, key=lambda s: (-problem.rows[s], s)):
+        options = []
+        for c, members in enumerate(classes(expected)):
+            rows, joined = int(problem.rows[members].sum()), [*members, int(s)]
+            cost = class_loss(problem, joined)
+            rise = rows * (cost - class_loss(problem, members)) + int(problem.rows[s]) * cost
+            if np.isfinite(rise) and world.good(joined):
+                options.append((rise, c))
+        if options:
+            least = min(options)[0]
+            found = attach_one(world.problem, expected, int(s))
+            assert found in [c for rise, c in options if rise <= least + 1e-9]  # rounding decides among equals
+            expected[s] = found
+    assert attach_rest(world.problem, class_of.copy()).tolist() == expected.tolist()
+
+
+def attach_one(problem: Problem, class_of: np.ndarray, s: int) -> int:
+    """Where one free signature goes, the other free ones left out."""
+    others = np.flatnonzero((class_of != FREE) | (np.arange(problem.size) == s))
+    small = replace(problem, codes=np.asfortranarray(problem.codes[others]), rows=problem.rows[others],
+                    persons=problem.persons[others], guard=problem.guard.take(others))  # fmt: skip
+    return int(attach_rest(small, class_of[others].copy())[np.flatnonzero(others == s)[0]])
 
 
 @EXAMPLES

@@ -4,6 +4,7 @@ import csv
 import tempfile
 from datetime import date, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from kanon_spark.config.models import CsvSpec, DateSpec, IntervalSpec, PrefixSpec
 from kanon_spark.hierarchy.build import StaticHierarchy, build_tree, load_static
 from kanon_spark.hierarchy.check import check_tree
+from kanon_spark.hierarchy.stems import ranked
 from kanon_spark.hierarchy.tree import Domain, Tree
 
 Row = tuple[str, ...]
@@ -260,3 +262,35 @@ def test_date_labels(values: set[date], chosen: set[str], clock: bool) -> None:
             "decade": f"{str(day.year)[:3]}0s",
         }
         assert [tree.labels[v] for v in tree.levels[1:-1, code]] == [wanted[level] for level in levels]
+
+
+class Stemmed(CsvSpec):
+    """A file under whose values longer ones stand."""
+
+    stem: ClassVar[int | None] = 3
+
+
+@unhurried
+@given(files(), st.lists(st.text("0123456789.", max_size=4), max_size=20, unique=True))
+def test_longer_codes_have_the_path_of_their_stem(rows: list[Row], endings: list[str]) -> None:
+    """The file's values are filled up to three characters and get endings; `w__` is a stem that no file has."""
+    named = {f"{row[0]:_<3}": row[1:] for row in rows}
+    texts = sorted({f"{stem}{ending}" for ending in endings for stem in [*named, "w__"]})
+    known = [text for text in texts if text[:3] in named]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "h.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=";").writerows((stem, *labels) for stem, labels in named.items())
+        spec = Stemmed(path=str(path), unknown="root")
+        ordered = tuple(texts[i] for i in ranked(tuple(texts), spec))
+        domain = Domain("text", ordered, np.full(len(texts), np.nan), np.ones(len(texts), np.int64), has_null=True)
+        tree = build_tree(spec, domain, qi="q")
+    check_tree(tree)
+    for leaf, text in enumerate(ordered):
+        path_up = tuple(tree.labels[v] for v in tree.levels[:, leaf])
+        wanted = (text, text[:3], *named[text[:3]]) if text in known else ("*",) * tree.levels.shape[0]
+        assert path_up == wanted
+        for node in ancestors(tree, leaf)[1:]:
+            under = [x for x in ordered[int(tree.lo[node]) : int(tree.hi[node])] if x[:3] in named]
+            if node != tree.root:
+                assert tree.loss[node] == (len(under) / len(known) if len(under) > 1 else 0.0)

@@ -7,9 +7,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from verify_world import QIS, World, make_world
 
-from kanon_spark.measure import tally
+from kanon_spark.measure import published_sizes, tally
 from kanon_spark.measure.metrics import measure
 from kanon_spark.verify.facts import ClassFacts
+from kanon_spark.verify.persons import count_persons
+from kanon_spark.verify.published import with_published
 
 K = 4
 
@@ -81,6 +83,24 @@ def test_driver_and_workers_agree(world: World, facts: ClassFacts, monkeypatch: 
     on_driver = measure(world.evidence.entries, world.codebook, **asked)
     monkeypatch.setattr(tally, "DRIVER_ENTRIES", 0)
     assert measure(world.evidence.entries.repartition(5, "h"), world.codebook, **asked) == on_driver
+
+
+def test_published_classes_are_counted_without_the_release(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows and in persons, by the driver (from a table or collected entries) and by the workers."""
+    entries, codebook, count = world.evidence.entries, world.codebook, len(world.entries)
+    tuples = Counter(tuple(row[name] for name in QIS) for row in world.released)
+    rows = dict(Counter(tuples.values()))
+    found = published_sizes.published_sizes(entries, codebook, count=count, pairs=world.pairs)
+    assert found.rows == rows
+    least = count_persons(world.pairs, with_published(world.evidence), star=False, width=len(QIS), k=K).least
+    assert min(found.persons) == least
+    assert sum(found.persons.values()) == len(tuples)
+    assert published_sizes.published_sizes(entries.toPandas(), codebook, count=count).persons == rows
+    monkeypatch.setattr(published_sizes, "DRIVER_ENTRIES", 0)
+    spread = entries.repartition(5, "h")
+    assert published_sizes.published_sizes(spread, codebook, count=count, pairs=world.pairs) == found
+    nothing = entries.withColumn("class_id", F.lit(-1).cast("long")).toPandas()
+    assert published_sizes.published_sizes(nothing, codebook, count=count).rows == {}
 
 
 def test_no_bound_no_gap(world: World, facts: ClassFacts) -> None:

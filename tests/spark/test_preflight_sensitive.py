@@ -56,7 +56,10 @@ def test_columns_are_counted_without_their_values(people: DataFrame) -> None:
     assert wishes.amounts is not None
     assert dict(zip(wishes.amounts.tolist(), wishes.counts.tolist(), strict=True)) == {2: 19, 30: 1}
     by_person, _ = count_columns(people, Config.model_validate({**raw, "privacy": {"l_diversity": 2, "unit": "pid"}}))
-    assert np.sort(by_person[0].counts).tolist() == [3, 5, 10]
+    # Two of the ten have flu twice, each time with other costs: so many raw combinations, and so many persons.
+    assert np.sort(by_person[0].counts).tolist() == [3, 5, 12]
+    assert by_person[0].people is not None and np.sort(by_person[0].people).tolist() == [3, 5, 10]
+    assert by_person[1].people is None
 
 
 def test_what_cannot_be_met_is_explained_in_one_pass(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
@@ -82,9 +85,15 @@ def test_what_cannot_be_met_is_explained_in_one_pass(spark: SparkSession, people
     assert check(spark, people, tmp_path, easier, personal_k="wish", max_suppression=0.1) == []
 
 
-def test_persons_with_several_values_prove_less(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
-    found = check(spark, people, tmp_path, {"ill": {"l_diversity": 3, "alpha": 0.5}}, unit="pid")
-    assert told(found) == [("error", "columns.sensitive.ill", 3), ("warning", "columns.sensitive.ill", None)]
+def test_persons_are_counted_as_a_run_counts_them(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    """All ten have flu, each at one age: no class can have fewer. By rows it would be 12 of 20."""
+    found = check(spark, people, tmp_path, {"ill": {"l_diversity": 3, "alpha": 0.7}}, unit="pid")
+    assert told(found) == [("error", "columns.sensitive.ill", 3)] * 2
+    assert found[1].message.endswith("carried by 10 persons, and the classes have at most 10 members in all")
+    # Somebody who stands in many places with one value counts once in a class of everything.
+    rows = [("p0", age, "HIV") for age in range(10)] + [(f"p{n}", n, "flu") for n in range(1, 10)]
+    often = spark.createDataFrame(rows, "pid string, age int, ill string")
+    assert check(spark, often, tmp_path, {"ill": {"alpha": {"alpha": 0.2, "values": ["HIV"]}}}, unit="pid") == []
 
 
 def test_demands_that_leave_no_choice_are_warned_of(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
@@ -119,6 +128,9 @@ def test_populations(spark: SparkSession, people: DataFrame, tmp_path: Path) -> 
     (few,) = check(spark, people, tmp_path, [], k_map={"k": 5, "path": "people"})
     assert told([few]) == [("error", "privacy.k_map.k", 3)]
     assert "the population has 4 persons" in few.message
+    people.select("age", "pid").write.parquet(str(tmp_path / "named"))
+    (named,) = check(spark, people, tmp_path, [], k_map={"k": 11, "path": "named"}, unit="pid")
+    assert "the population has 10 persons" in named.message
     (other,) = check(spark, people, tmp_path, [], k_map={"k": 5, "path": "others"})
     assert (told([other])[0], "no column 'age'" in other.message) == (("error", "privacy.k_map", 2), True)
     (absent,) = check(spark, people, tmp_path, [], k_map={"k": 5, "path": "nobody"})

@@ -75,7 +75,11 @@ BAD: dict[str, tuple[Callable[[World], Path], int, list[str]]] = {
     "target is somebody's folder": (job(sink={"path": "out/strange"}), 2, ["sink.path", "not overwritten"]),
     "target is the source": (job(sink={"path": "data/table"}), 2, ["sink.path", "source"]),
     "a condition that is none": (job(source={"path": "data/table", "where": "age <"}), 2, ["source.where", "age"]),
-    "a feature to come": (job(schedule={"ledger": "runs"}), 2, ["schedule.ledger"]),
+    "another database": (
+        job(sink={"jdbc": {"url": "jdbc:mysql://localhost/db", "table": "t"}}),
+        2,
+        ["sink.jdbc.url", "only PostgreSQL"],
+    ),
     "too much suppression": (
         job(qis={"age": {"hierarchy": {"interval": {"widths": [10]}}, "max_level": 1}}),
         4,
@@ -102,7 +106,7 @@ def test_bad_input(world: World, capsys: pytest.CaptureFixture[str], case: str) 
     told = capsys.readouterr()
     assert (found, told.out) == (code, ""), told.err
     check_message(told.err, words=words)
-    assert any(way_out in told.err for way_out in ("fix: ", "did you mean", "another", "not yet")), told.err
+    assert any(way_out in told.err for way_out in ("fix: ", "did you mean", "another", "only PostgreSQL")), told.err
     assert not world.sink.exists()
     assert world.left_in_work() == []
     assert [name for name in world.left_beside() if name not in {"a_file", "strange"}] == []

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guarded_world import solved_here, with_demands
+from random_seeds import seeds
 from solve_world import Signatures, classes_of
 from test_run_full_domain import both_counts
 from test_run_kactus import random_table
@@ -93,7 +94,7 @@ CASES: list[tuple[FullDomainMethod, bool]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(len(CASES)))
+@pytest.mark.parametrize("seed", seeds(len(CASES), always=3))
 def test_full_domain_methods_release_alike(
     spark: "SparkSession", folder: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -1,5 +1,6 @@
 """The report of a run: what it shows, what its external edition must not, and how a browser takes it."""
 
+import copy
 import json
 import os
 import re
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 K = 5
 HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "\u202eright to left", "émoji 🚑"]
 RARE, SUPPRESSED, IDENTIFIER = "Canary rare", "Canary suppressed", "Canary name"
+CANARY_COST = 98_765.5  # the largest of all
 TITLES = [
     "Rows before and after",
     "Where detail was lost",
@@ -53,6 +55,7 @@ def people(size: int = 300) -> pd.DataFrame:
     table.loc[:11, "ill"] = RARE  # twelve rows, but of fewer than k persons
     table.loc[:11, "who"] = [f"p{i // 3}" for i in range(12)]
     table.loc[20:21, ["age", "town", "ill"]] = [600, SUPPRESSED, SUPPRESSED]
+    table.loc[30, ["town", "cost"]] = [RARE, CANARY_COST]  # one person's: published in a set, and as it is
     return table
 
 
@@ -109,17 +112,25 @@ def test_sensitive_values_are_counted_over_the_classes(world: World, manifest: d
         assert flu[name] == pytest.approx(np.quantile(shares, quantile)), name
     rare = next(value for value in ill["values"] if value["label"] == RARE)
     assert (rare["rows"], rare["persons"]) == (12, 4)
-    assert all("…" in value["label"] for value in cost["values"])
+    labels = [value["label"] for value in cost["values"]]
+    assert all("…" in label or "below" in label or "and more" in label for label in labels)
     assert sum(value["rows"] for value in cost["values"]) == len(kept)
 
 
 def test_no_canary_stands_in_the_external_edition(world: World, manifest: dict[str, Any]) -> None:
     page = render_html(manifest, edition="external")
-    assert "Canary" not in page
+    assert "Canary" not in page and "98765" not in page.replace(",", "")
     assert str(world.folder) not in page
-    assert manifest["rows"]["suppressed"] == 2
-    assert f"&lt;{K}" in page
+    assert (manifest["rows"]["suppressed"], manifest["persons_suppressed"]) == (2, 1)
+    assert f"&lt;{K}" in page and "Out of" not in page
     assert "Canary" in render_html(manifest)
+    # By rows too: without a unit ranges of numbers have rows enough, and are shown.
+    by_rows = copy.deepcopy(manifest)
+    for column in by_rows["details"]["sensitive"]["columns"]:
+        for value in column["values"]:
+            del value["persons"]
+    page = render_html(by_rows, edition="external")
+    assert "and more" in page and "98765" not in page.replace(",", "") and "Canary suppressed" not in page
 
 
 def test_the_report_can_be_asked_for_later(world: World, spark: "SparkSession") -> None:

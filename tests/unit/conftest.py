@@ -1,5 +1,7 @@
 """Fixtures of the lane without Spark."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,14 @@ def attack_side(expected: float, worst: float, fewest: float, right: float) -> d
     """One side of an attack."""
     guess = {"column": "diagnosis", "right": right, "confidence": 0.5, "base": 0.31}
     return {"expected": expected, "worst": worst, "fewest": fewest, "unmatched": 0, "guesses": [guess]}
+
+
+def telling_side(distinct: int, unique: float) -> dict[str, Any]:
+    """What columns tell on one side."""
+    return {
+        "columns": [{"name": "zip", "distinct": distinct, "distinction": distinct / 50_000, "separation": 0.75}],
+        "combinations": [{"columns": ["age", "zip"], "unique_share": unique, "average_size": 1_234.56}],
+    }
 
 
 SPREAD = {"least": 0.0, "low": 0.1, "median": 0.3, "high": 0.5, "most": 0.8}
@@ -69,8 +79,8 @@ def manifest() -> dict[str, Any]:
         },
         "risk": {
             "mode": "full",
-            "before": {"sizes": risk_side(0.42, 1.0, 0.7)},
-            "after": {"sizes": risk_side(0.0, 0.1, 0.06)},
+            "before": {"sizes": risk_side(0.42, 1.0, 0.7), **telling_side(900, 0.2)},
+            "after": {"sizes": risk_side(0.0, 0.1, 0.06), **telling_side(12, 0.0)},
             "attack": {
                 "columns": ["age", "sex"],
                 "targets": 1000,
@@ -89,7 +99,10 @@ def manifest() -> dict[str, Any]:
                         "bars": ["20", "30 <i>"],
                         "before": [0.4, 0.6],
                         "after": [0.5, 0.5],
-                        "published": [{"label": "[20, 39]", "share": 0.9}],
+                        "published": [
+                            {"label": "[20, 39]", "share": 0.7, "made": False},
+                            {"label": "{20, rare}", "share": 0.2, "made": True},
+                        ],
                     }
                 ],
                 "closings": [{"loss": 0.1, "share": 0.5}, {"loss": 0.3, "share": 0.9998}],
@@ -163,3 +176,11 @@ def manifest() -> dict[str, Any]:
         "warnings": ["the target held a release of other data"],
         "versions": {"kanon_spark": "0.1.0", "spark": "4.0.5"},
     }
+
+
+@pytest.fixture
+def example_environment(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an example in `conf/` takes from the environment."""
+    for path in (repo / "conf").rglob("*.yaml"):
+        for name in re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")):
+            monkeypatch.setenv(name, "2025-01-02" if name == "DAY" else "any word that is long enough")

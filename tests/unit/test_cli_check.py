@@ -63,7 +63,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
                 raise seen.target
 
     put("kanon_spark.config.preflight", check_table=check_table, Finding=Finding)
-    put("kanon_spark.engine.session", get_spark=lambda: "spark")
+    monkeypatch.setattr("kanon_spark.engine.session.get_spark", lambda **_: "spark")
     put("kanon_spark.io.sources", open_source=open_source)
     put("kanon_spark.io.sinks", publisher_for=lambda *_, **__: Publisher())
     put("kanon_spark.releases.workdir", work_dir_path=lambda *_: "/work")

@@ -16,6 +16,7 @@ from kanon_spark.errors import PlatformError
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_small_job", lambda: ("4.0", 5050))
+    monkeypatch.setattr(doctor, "_small_graph", lambda: 2)
 
 
 def fake_java(folder: Path, version: str) -> None:
@@ -73,6 +74,25 @@ def test_graphframes_jars_are_found_through_the_cache(tmp_path: Path, monkeypatc
     assert doctor.look_at_graphframes().state == "note"
     (tmp_path / "g.jar").touch()
     assert doctor.look_at_graphframes().state == "ok"
+
+
+def test_graphframes_without_its_python_side_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", absent)
+    probe = doctor.look_at_graphframes()
+    assert probe.state == "note"
+    assert "kanon-spark[graphframes]" in probe.fix
+
+
+def test_graphframes_is_tried_and_must_be_right() -> None:
+    def broken() -> int:
+        raise OSError("jar")
+
+    assert doctor.try_graphframes(lambda: 2).state == "ok"
+    assert doctor.try_graphframes(lambda: 1).state == "missing"
+    assert doctor.try_graphframes(broken).state == "note", "all but the GraphFrames stitch works without it"
 
 
 def test_a_folder_without_write_access(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,12 +62,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     class Source:
         table = Frame("source", "age", "zip")
 
-    put("kanon_spark.engine.session", get_spark=lambda: "spark")
-    put("kanon_spark.io.sources", open_source=lambda spark, source, base_dir: Source)
-    put("kanon_spark.io.released", open_release=lambda spark, place, base_dir: Frame(place, "age", "zip", "age_lo"))
+    put("kanon_spark.engine.session", get_spark=lambda **_: "spark")
+    put("kanon_spark.io.sources", open_source=lambda spark, source, **_: Source)
+    released = Frame("/out/release", "age", "zip", "age_lo")
+    put("kanon_spark.io.released", open_published=lambda spark, sink, base_dir: released)
     put(
         "kanon_spark.io.sinks",
-        published_run_id=lambda spark, target: seen.released,
+        standing_run_id=lambda spark, sink, base_dir: seen.released,
         target_of=lambda spark, sink, base_dir: "/out/release",
     )
     monkeypatch.setattr(command, "open_table", opened)

@@ -12,9 +12,15 @@ from typer.testing import CliRunner
 
 from kanon_spark.cli.main import app, invoke
 from kanon_spark.engine.stages import StageEvent
-from kanon_spark.errors import CoverageError, GuaranteeError, KanonError, LockedError, NotYetError
+from kanon_spark.errors import CoverageError, GuaranteeError, KanonError, LockedError
 
-MANIFEST = {"run_id": "r1", "outcome": "released", "rows": {"released": 3}, "samples": {"before": [["Ada"]]}}
+MANIFEST = {
+    "run_id": "r1",
+    "outcome": "released",
+    "rows": {"released": 3},
+    "samples": {"before": [["Ada"]]},
+    "details": {"sensitive": {"columns": [{"values": [{"label": "Ada's own illness"}]}]}},
+}
 Stand = Callable[..., None]
 
 
@@ -90,7 +96,6 @@ def test_quiet_says_nothing(job: str, good_engine: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (NotYetError("a"), 2),
         (CoverageError("b"), 3),
         (GuaranteeError("c"), 4),
         (LockedError("d"), 5),
@@ -184,12 +189,13 @@ def test_a_wrong_configuration_is_2_and_lists_all(tmp_path: Path) -> None:
 def test_demo_runs_where_it_is_told(stand_in: Stand, good_engine: list[Any], tmp_path: Path) -> None:
     seen: list[Path] = []
 
-    def run_demo(out_dir: Path, listeners: Any) -> Any:
+    def run_demo(out_dir: Path, listeners: Any, *, rows: int) -> Any:
         seen.append(out_dir)
+        assert rows == 700
         return SimpleNamespace(manifest=MANIFEST)
 
     stand_in("kanon_spark.demo", run_demo=run_demo)
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--rows", "700"])
     assert (result.exit_code, seen) == (0, [tmp_path])
     assert result.stdout == "r1\n"
 
@@ -200,7 +206,7 @@ def test_schema_prints_json() -> None:
 
 
 def test_gc_says_what_it_removed(job: str, stand_in: Stand) -> None:
-    stand_in("kanon_spark.engine.session", get_spark=lambda: "spark")
+    stand_in("kanon_spark.engine.session", get_spark=lambda **_: "spark")
     stand_in("kanon_spark.releases.gc", collect_garbage=lambda spark, loaded: ["/w/_kanon_x_signatures"])
     result = CliRunner().invoke(app, ["gc", job])
     assert "removed 1 leftover\n  /w/_kanon_x_signatures" in result.stdout

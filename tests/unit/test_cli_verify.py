@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         seen.questions.append(question)
         return seen.answer
 
-    put("kanon_spark.engine.session", "get_spark", lambda: "spark")
+    put("kanon_spark.engine.session", "get_spark", lambda **_: "spark")
     put("kanon_spark.verify.table", "verify_table", verdict)
     put("kanon_spark.engine.verification", "verify_with_config", verdict)
     monkeypatch.setattr(command, "open_table", opened)
@@ -198,7 +198,7 @@ def test_wrong_options_are_2(asked: Asked, places: list[Any], monkeypatch: pytes
     from kanon_spark.errors import ConfigError, RequestError
 
     with pytest.raises(RequestError, match="name=value"):
-        command._option("header")
+        command.reader_options(["header"])
     with pytest.raises(ConfigError, match="allowed: parquet"):
         command.open_table("spark", "x", format="parqet", options=[])  # type: ignore[arg-type]
 

@@ -17,6 +17,9 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 FILES = sorted(CONF.rglob("*.yaml"))
 
 
+pytestmark = pytest.mark.usefixtures("example_environment")
+
+
 def test_there_are_examples() -> None:
     assert {"demo.yaml", "minimal.yaml", "lattice.yaml"} <= {path.name for path in FILES}
 

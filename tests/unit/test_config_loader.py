@@ -7,10 +7,9 @@ import pytest
 
 from kanon_spark.config.loader import config_from_kwargs, load_config
 from kanon_spark.config.models import IntervalSpec
-from kanon_spark.config.not_yet import NOT_YET
 from kanon_spark.config.overrides import parse_override
 from kanon_spark.config.problems import SHOWN_PROBLEMS
-from kanon_spark.errors import ConfigError, MissingInputError, NotYetError
+from kanon_spark.errors import ConfigError, MissingInputError
 
 GOOD: dict[str, Any] = {
     "columns": {"quasi_identifiers": {"age": {}, "zip": {}}, "sensitive": ["ill"]},
@@ -96,14 +95,14 @@ def test_all_problems_come_in_one_pass_grouped_by_path() -> None:
                 "sensitive": ["name"],
             },
             "privacy": {"k": 1, "unit": "zip"},
-            "schedule": {"ledger": "runs"},
+            "schedule": {"repeat": "again"},
             "method": "latice",
             "sink": {"path": "out", "format": "delta", "partition_by": ["age"]},
         },
         overrides=["execution.seed=many", "nonsense"],
     )
     for part in (
-        "16 problems",
+        "15 problems",
         "did you mean 'version'?",
         "exactly one of path, table or jdbc",
         "columns.quasi_identifiers.age.hierarchy.interval.widths\n    widths must nest",
@@ -113,10 +112,9 @@ def test_all_problems_come_in_one_pass_grouped_by_path() -> None:
         "columns.quasi_identifiers.age\n    the column already stands in columns.identifiers",
         "columns.sensitive.name\n    the column already stands in columns.identifiers",
         "privacy.k\n    must be at least 2 (found 1)",
-        "schedule.ledger\n    not yet",
+        "schedule.repeat\n    ",
         "privacy.unit\n    the person's column cannot be a quasi-identifier",
         "did you mean 'lattice'? (found 'latice')",
-        "sink.format\n    not yet",
         "sink.partition_by[0]\n    a quasi-identifier",
         "execution.seed\n    a whole number is expected (found 'many')",
         "--set nonsense\n    must be written as a.b=value",
@@ -155,33 +153,41 @@ def test_the_unit_may_be_an_identifier() -> None:
     assert load_config({"columns": columns, "privacy": {"unit": "person"}}).config.privacy.unit == "person"
 
 
-NOT_YET_EXAMPLES: dict[str, Any] = {
-    "source.jdbc": {"url": "jdbc:x", "table": "t"},
-    "sink.jdbc": {"url": "jdbc:x", "table": "t"},
-    "method.leftover": "join",
-    "method.dimension": "multi",
-    "method.numeric": "mean",
-    "method.criterion": "gini",
-    "schedule.partition": {"column": "day", "value": "x"},
-}
-NUMBERS = ("penalty", "beam", "time_budget")
+JDBC = {"url": "jdbc:postgresql://db/house", "table": "T"}
 
 
-@pytest.mark.parametrize(("path", "values"), [(path, values) for path, values, _ in NOT_YET])
-def test_every_feature_of_the_list_is_refused_as_not_yet(path: str, values: frozenset[str]) -> None:
-    *sections, key = path.replace("*", "x").split(".")
-    config: dict[str, Any] = {"columns": {"quasi_identifiers": {"age": {}}}}
-    node = config
-    for section in sections:
-        node = node.setdefault(section, {})
-    if path in ("source.format", "sink.format"):
-        node["path"] = "a"
-    for value in values or [NOT_YET_EXAMPLES.get(path, 1 if key in NUMBERS else "some")]:
-        node[key] = value
-        with pytest.raises(NotYetError, match="not yet") as caught:
-            load_config(config)
-        assert caught.value.exit_code == 2
-        assert path.replace("*", "x") in str(caught.value)
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"sink": {"jdbc": {**JDBC, "url": "jdbc:mysql://db/house"}}}, "only PostgreSQL is served"),
+        ({"source": {"jdbc": {**JDBC, "url": "jdbc:postgresql://db/x?user=me&password=hush"}}}, "keys of their own"),
+        ({"source": {"jdbc": {**JDBC, "query": "SELECT 1"}}}, "exactly one of table and query"),
+        ({"source": {"jdbc": {**JDBC, "options": {"Password": "hush"}}}}, "not an option"),
+        ({"source": {"jdbc": JDBC, "version": 3}}, "only Delta and Iceberg tables have versions"),
+        ({"source": {"jdbc": JDBC, "format": "delta"}}, "a database has no format"),
+        ({"source": {"table": "a.b", "format": "csv"}}, "format belongs to a path"),
+        ({"sink": {"jdbc": {"url": JDBC["url"], "query": "SELECT 1"}}}, "not to a query"),
+        ({"sink": {"jdbc": JDBC, "partition_by": ["x"]}}, "neither format nor partition_by"),
+        ({"sink": {"jdbc": {**JDBC, "table": 'a"; drop'}}}, "name or schema.name"),
+        ({"sink": {"path": "out", "format": "iceberg"}}, "table of a catalog"),
+        ({"sink": {"table": "a.b", "format": "csv"}}, "parquet, delta or iceberg"),
+        ({"sink": {"table": "a.b", "layout": "pointer"}}, "layout belongs to a path"),
+    ],
+)
+def test_warehouse_places_that_make_no_sense(section: dict[str, Any], words: str) -> None:
+    text = problems_of({**GOOD, **section})
+    assert words in text
+    assert "hush" not in text
+
+
+def test_a_password_is_neither_shown_nor_hashed() -> None:
+    one, two = (
+        load_config({**GOOD, "sink": {"jdbc": {**JDBC, "user": "me", "password": word}}}) for word in ("hush", "hash")
+    )
+    assert one.sha256 == two.sha256
+    assert "hush" not in one.text + repr(one.config)
+    assert one.config.sink is not None and one.config.sink.jdbc is not None
+    assert (one.config.sink.jdbc.table, one.config.sink.jdbc.password) == ("t", "hush")
 
 
 def test_the_environment_is_filled_in_after_parsing_and_never_shown(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from kanon_spark.config.models import (
     IntervalSpec,
     PrefixSpec,
     QiSpec,
+    ReferenceSpec,
     SourceSpec,
 )
 from kanon_spark.config.roles import assign_roles
@@ -34,6 +35,9 @@ def config(**sections: Any) -> Config:
         ({"interval": {"widths": [0.1, 0.3], "bottom": 0, "top": 9}}, IntervalSpec(widths=(0.1, 0.3), bottom=0, top=9)),
         ({"prefix": {"keep": [4, 2]}}, PrefixSpec(keep=(4, 2))),
         ({"date": {"levels": ["month", "year"]}}, DateSpec(levels=("month", "year"))),
+        ({"reference": "icd10"}, ReferenceSpec(name="icd10")),
+        ({"reference": {"name": "icd10", "unknown": "root"}}, ReferenceSpec(name="icd10", unknown="root")),
+        ({"reference": "us_zip"}, PrefixSpec(keep=(3, 1))),
         (None, None),
     ],
 )
@@ -58,6 +62,9 @@ def test_hierarchy_forms_are_read_and_written_back(written: object, meant: objec
         {"date": {"levels": ["week"]}},
         {"csv": {}},
         {"csv": {"path": "a", "unknown": "skip"}},
+        {"reference": "planets"},
+        {"reference": {"unknown": "root"}},
+        {"reference": {"name": "us_zip", "unknown": "root"}},
         {"interval": {"widths": [5]}, "flat": None},
         {"intervall": {"widths": [5]}},
         "",

@@ -1,5 +1,6 @@
 """The demo's job, as far as it goes without Spark."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -53,13 +54,26 @@ def test_the_wheel_carries_job_hierarchies_and_templates(repo: Path, tmp_path: P
     shutil.copytree(repo, source, ignore=shutil.ignore_patterns(".git", ".venv", "out", ".*_cache", "__pycache__"))
     built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(built, cwd=source, check=True, capture_output=True)
-    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    wheel = zipfile.ZipFile(next(tmp_path.glob("*.whl")))
+    names = set(wheel.namelist())
     needed = {
         "kanon_spark/demo/data/conf/demo.yaml",
         "kanon_spark/demo/data/hierarchies/demo/occupation.csv",
         "kanon_spark/report/templates/report.html.j2",
         "kanon_spark/report/templates/style.css",
         "kanon_spark/py.typed",
+        *(f"kanon_spark/hierarchy/reference_files/{path.name}" for path in (repo / "hierarchies/reference").glob("*")),
     }
     assert needed - names == set()
     assert not [name for name in names if name.startswith("tests/") or ".venv" in name]
+
+    # Installed without a checkout, a configuration finds its reference taxonomies.
+    wheel.extractall(tmp_path / "installed")
+    program = "from kanon_spark.config.models import ReferenceSpec; print(ReferenceSpec(name='icd10').path)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    path = Path(found.stdout.strip())
+    assert path.is_relative_to(tmp_path / "installed"), found.stderr
+    assert path.read_bytes() == (repo / "hierarchies/reference/icd10.csv").read_bytes()

@@ -129,3 +129,11 @@ def test_connect_without_files_is_told_clearly(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(PlatformError, match="Spark Connect"):
         store_for(FakeSpark("sc://host"), "/data/x")
     assert isinstance(store_for(FakeSpark("local[2]"), "/data/x"), LocalStore)
+
+
+def test_volumes_of_databricks_are_files_even_over_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert isinstance(store_for(None, "/Volumes/main/internal/kanon"), LocalStore)  # type: ignore[arg-type]
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION")
+    with pytest.raises(AttributeError):  # elsewhere the session is asked
+        store_for(None, "/Volumes/main/internal/kanon")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import pytest
 from io_fakes import FakeSpark, folder_of, job
 
 from kanon_spark.config.models import SinkSpec, SourceSpec
-from kanon_spark.errors import InternalError, NotYetError, TargetError
+from kanon_spark.errors import InternalError, TargetError
 from kanon_spark.io.path_sink import PathPublisher
 from kanon_spark.io.sinks import published_run_id, publisher_for
 
@@ -236,11 +236,6 @@ def test_work_directory_and_release_must_lie_apart(tmp_path: Path, sink: str) ->
 def test_impossible_folders(tmp_path: Path, sink: str) -> None:
     with pytest.raises(TargetError, match="cannot be the folder"):
         publisher(tmp_path, path=sink)
-
-
-def test_later_formats_say_so(tmp_path: Path) -> None:
-    with pytest.raises(NotYetError):
-        publisher(tmp_path, format="delta")
 
 
 def test_facts_are_json_and_cannot_be_faked_by_the_caller(tmp_path: Path) -> None:

@@ -109,9 +109,6 @@ def test_what_cannot_be_met_is_explained_without_values() -> None:
     assert impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=2) == []  # 4 of 8
     assert "even if those are suppressed" in impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=1)[0]
     assert impossible([ILL], {"ill": [Distinct(4)]}, suppressible=10) == []  # nothing need be released
-    # Four persons carry ten values: whoever goes takes several along.
-    assert impossible([ILL], {"ill": [Alpha(0.5)]}, persons=6)
-    assert impossible([ILL], {"ill": [Recursive(1, 2)]}, suppressible=1, persons=6) == []
     wish = Column.personal("own", np.array([2, 9]), np.array([3, 1]))
     assert impossible([wish], {"own": [PersonalK()]}) == [
         "own: personalized k cannot be met: somebody asks for a k of 9, and the table has 4 persons"
@@ -119,6 +116,32 @@ def test_what_cannot_be_met_is_explained_without_values() -> None:
     assert impossible([wish], {"own": [PersonalK()]}, suppressible=1) == []
     assert impossible_k_map(5, 4) == ["k-map with k = 5 cannot be met: the population has 4 persons"]
     assert impossible_k_map(5, 5) == []
+
+
+def test_persons_in_several_signatures_prove_less_against_alpha() -> None:
+    """One person with the first value in six signatures, three others: a class of all four has one of four."""
+    often = Column("ill", np.array([6, 3]), people=np.array([1, 3]))
+    assert impossible([often], {"ill": [Alpha(0.5)]}, persons=4, members=9) == []
+    # Six persons have it, and there are no more than nine members in all classes together.
+    many = Column("ill", np.array([6, 3]), people=np.array([6, 3]))
+    (said,) = impossible([many], {"ill": [Alpha(0.5)]}, persons=9, members=9)
+    assert said.endswith("one value is carried by 6 persons, and the classes have at most 9 members in all")
+    assert impossible([many], {"ill": [Alpha(0.5, (1,))]}, persons=9, members=9) == []
+    assert impossible([many], {"ill": [Alpha(0.5)]}, persons=9, members=9, suppressible=2) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_wishes_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    amounts, counts = rng.integers(1, 12, 4), rng.integers(0, 4, 4)
+    persons, suppressible = int(counts.sum()), int(rng.integers(0, 5))
+    wishes = sorted(np.repeat(amounts, counts).tolist())
+    met = any(
+        not wishes[: persons - gone] or wishes[persons - gone - 1] <= persons - gone
+        for gone in range(min(suppressible, persons) + 1)
+    )
+    column = Column.personal("own", amounts, counts)
+    assert (impossible([column], {"own": [PersonalK()]}, suppressible=suppressible) == []) == met
 
 
 def test_demands_that_leave_hardly_any_class_are_told() -> None:

@@ -9,7 +9,16 @@ import yaml
 
 from kanon_spark.config.loader import load_config
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md", "hierarchies/demo/README.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "tests/README.md",
+    "hierarchies/demo/README.md",
+    "jobs/README.md",
+    "conf/databricks/README.md",
+    "conf/schedulers/README.md",
+]
 
 
 def blocks(text: str, language: str) -> list[str]:

@@ -53,17 +53,23 @@ def test_nothing_of_the_source_but_its_size(manifest: dict[str, Any]) -> None:
     assert "External edition" in page and "Internal document" in inside
     assert "50,000" in page
     assert "[20, 39]" in page
+    assert "ranges and sets of several values" in page and "{20, rare}" not in page and "{20, rare}" in inside
     assert "42.0%" not in page  # how many were unique before
 
 
 def test_values_of_fewer_than_k_persons_and_counts_under_k_are_not_shown(manifest: dict[str, Any]) -> None:
-    manifest["rows"]["suppressed"] = 7
+    manifest["rows"] |= {"suppressed": 7, "released": 49_993}
+    manifest["persons_suppressed"] = 6
     manifest["metrics"]["per_qi"]["age"]["levels"] = {"0": 3, "1": 49_987}
     shown = external(manifest)
     assert [value["label"] for value in shown["details"]["sensitive"]["columns"][0]["values"]] == ["flu"]
-    assert repr(shown["rows"]["suppressed"]) == "<10"
+    assert repr(shown["rows"]["suppressed"]) == repr(shown["persons_suppressed"]) == "<10"
+    # Everybody can count the release: what it was made of would tell the rest.
+    assert "input" not in shown["rows"] and "persons" not in shown and shown["metrics"]["dm"] is None
+    assert shown["details"]["quasi_identifiers"]["closings"][-1]["share"] == 1.0
     assert shown["metrics"]["per_qi"]["age"]["levels"] is None
     page = render_html(manifest, edition="external")
+    assert not any(text in page for text in ("50,000", "42,654", "820,000", "0.9998"))
     assert "&lt;10" in page and "rare &lt;b" not in page and "0.014%" not in page
     assert "rare &lt;b&gt;" in render_html(manifest)
 

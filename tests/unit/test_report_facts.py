@@ -48,6 +48,7 @@ def test_every_model_says_what_was_asked_and_what_the_worst_class_has(manifest: 
         "l-diversity of diagnosis",
         "3.142",
         "Asked: values of an entropy of at least ln 3; every class has it, the worst as much as this.",
+        "least exp(-Σ p ln p)",
     )
     assert (population.figure.name, population.figure.value) == ("k-map", "23")
     manifest["privacy"]["k_map"]["passed"] = False
@@ -65,6 +66,44 @@ def test_risks_stand_side_by_side(manifest: dict[str, Any]) -> None:
     assert attack["its candidates"] == ("1", "11")
     assert attack["diagnosis: guessed right"] == ("93.0%", "47.0%")
     assert attack["diagnosis: base rate"] == ("31.0%", "31.0%")
+    lines_of = [*risk_facts.risk_lines(manifest), *risk_facts.attack_lines(manifest)]
+    assert all(line.sentence.endswith(".") and line.formula for line in lines_of)
+
+
+def test_what_columns_tell_stands_side_by_side(manifest: dict[str, Any]) -> None:
+    assert risk_facts.telling_columns(manifest) == [
+        risk_facts.Telling("zip", ("900", "1.80%", "75.0%"), ("12", "0.02%", "75.0%"))
+    ]
+    del manifest["risk"]["after"]["combinations"]
+    assert risk_facts.telling_combinations(manifest) == [
+        risk_facts.Telling("age + zip", ("20.0%", "1,234.6"), ("-", "-"))
+    ]
+    assert risk_facts.telling_columns({"risk": {"before": {"columns": "text"}}}) == []
+
+
+def test_every_kind_of_model_names_its_formula() -> None:
+    kinds = [
+        ("l_diversity", 3),
+        ("l_diversity", {"l": 3, "kind": "recursive", "c": 2}),
+        ("t_closeness", 0.2),
+        ("t_closeness", {"t": 0.2, "distance": "ordered"}),
+        ("t_closeness", {"t": 0.2, "distance": "hierarchical"}),
+        ("alpha", {"alpha": 0.2, "values": ["x"]}),
+        ("beta_likeness", {"beta": 1, "kind": "enhanced"}),
+        ("beta_likeness", {"beta": 1, "kind": "basic"}),
+        ("delta_disclosure", 1.5),
+        ("personal_k", "wish"),
+        ("k_map", 9),
+    ]
+    manifest = {"privacy": {str(place): {"model": model, "asked": asked} for place, (model, asked) in enumerate(kinds)}}
+    formulas = [model.formula for model in facts.models(manifest)]
+    assert len(set(formulas)) == len(kinds) and all(formulas)
+
+
+def test_persons_who_are_left_out_are_told(manifest: dict[str, Any]) -> None:
+    found = {figure.name: figure.value for figure in figures({**manifest, "persons_suppressed": 4})}
+    assert (found["persons released"], found["persons suppressed"]) == ("42,650", "4")
+    assert "persons released" not in {figure.name for figure in figures(manifest)}
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,10 @@ def test_models_and_risks_have_sections_of_their_own(manifest: dict[str, Any]) -
         "k allows 10.0% on the release",
         "Asked: every class has values of an entropy of at least ln 3.",
         "no population table was given",
+        "age + zip",
+        "1,234.6",
+        "mean over the targets of 1 / candidates",
+        "least exp(-Σ p ln p)",
     ):
         assert text in page, text
     manifest["risk"]["attack"] = None

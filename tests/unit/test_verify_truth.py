@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
+from kanon_spark.config.models import CsvSpec, DateSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec, ReferenceSpec
 from kanon_spark.verify.truth import Judge, judge_for
 
 FILE = """\
@@ -122,6 +122,24 @@ def test_a_file_at_min_level_never_publishes_finer(places: Path) -> None:
     assert judge.contains("West", "West")
     assert not judge.contains("West", "Norge")
     assert not judge.contains("Bern", "Suisse")  # no label of level 1
+
+
+def test_a_longer_code_is_itself_or_what_its_category_is() -> None:
+    spec = ReferenceSpec(name="icd10", unknown="root")
+    judge = judge_for(QiSpec(hierarchy=spec), kind="text")
+    for label in ("E11.9", "E11", "E10-E14", "chapter IV", "*"):
+        assert judge.covers("E11.9", label)
+    for label in ("E119", "E12", "E00-E07", "chapter V", "E1", "", None):
+        assert not judge.covers("E11.9", label)
+    assert not judge.covers("e11.9", "e11.9"), "unknown"
+    assert judge.covers("e11.9", "*")
+
+    coarse = judge_for(QiSpec(hierarchy=spec, min_level=2), kind="text")
+    assert coarse.covers("E11.9", "E10-E14")
+    assert not coarse.covers("E11.9", "E11")
+    assert not coarse.covers("E11.9", "E11.9")
+    assert coarse.contains("E10-E14", "chapter IV")
+    assert not coarse.contains("E11", "chapter IV")
 
 
 @pytest.mark.parametrize(
