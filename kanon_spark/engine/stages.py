@@ -65,8 +65,16 @@ Listener = Callable[[StageEvent], None]
 
 
 def new_run_id() -> str:
-    """A sortable, unique run id that is a safe file and table name."""
-    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "_" + uuid.uuid4().hex[:8]
+    """A unique run id that is a safe file and table name, and sorts by when it was made, within a second too.
+
+    >>> first = new_run_id()
+    >>> time.sleep(0.001)
+    >>> first < new_run_id()
+    True
+    """
+    now = time.time()
+    # Four digits of the second (steps of 15 microseconds), then four that tell runs of the same instant apart.
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}_{int(now % 1 * 0x10000):04x}{uuid.uuid4().hex[:4]}"
 
 
 @dataclass
