@@ -57,7 +57,14 @@ PATIENT = Schedule(hot=1.5, cold=0.1, descent=0.1, swaps=0.5, classes=4, blur=1.
 
 
 def anneal(
-    problem: Problem, measured: Measured, class_of: Ints, *, work: float, seed: int, schedule: Schedule = BRIEF
+    problem: Problem,
+    measured: Measured,
+    class_of: Ints,
+    *,
+    work: float,
+    seed: int,
+    schedule: Schedule = BRIEF,
+    near: Ints | None = None,
 ) -> Ints:
     """Improve the classes with a fixed amount of work; none falls under k, what is FREE stays so, the loss never rises.
 
@@ -70,6 +77,7 @@ def anneal(
         work: Evaluations to spend; a core does some 10^8 of them a second.
         seed: Seed of the random choices.
         schedule: How the work is spent.
+        near: What `near_each` says of the placed signatures, where that is known already.
     """
     placed = np.flatnonzero(class_of != FREE).astype(np.int32)
     if work <= 0 or class_of.max(initial=FREE) < 1:
@@ -77,8 +85,8 @@ def anneal(
     before = measured.total(class_of, problem.rows, suppressed=0.0)
     if before <= EPSILON:
         return class_of
-    near = np.full((problem.size, NEIGHBOURS), -1, np.int32)
-    near[placed] = neighbours(measured, plant(measured, placed), placed, problem.persons, NEIGHBOURS)
+    if near is None:
+        near = near_each(problem, measured, placed)
     mean = before / max(1, int(problem.rows[placed].sum()))
     refined: Ints = _refine(
         measured.rules,
@@ -96,6 +104,13 @@ def anneal(
         seed,
     )
     return refined if measured.total(refined, problem.rows, suppressed=0.0) < before else class_of
+
+
+def near_each(problem: Problem, measured: Measured, placed: Ints) -> Ints:
+    """The placed signatures that are nearest to each placed one; -1 where there are fewer, and for all others."""
+    near = np.full((problem.size, NEIGHBOURS), -1, np.int32)
+    near[placed] = neighbours(measured, plant(measured, placed), placed, problem.persons, NEIGHBOURS)
+    return near
 
 
 @njit(cache=True, nogil=True)

@@ -6,11 +6,13 @@ this file only decides how much of each is done.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.kernels.ahead import NOTHING_AHEAD, Ahead, looking_ahead
 from kanon_spark.kernels.annealing import anneal
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.guard import NOTHING
@@ -39,6 +41,8 @@ _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_0
 _POLISH, _SWAP = 0.7, 0.25
 # Where there is a guard, a step takes two or three times as long, and swaps win more for their time.
 _GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
+_CHEAP = 1.0  # what a group may cost that is filled by stealing
+_ALONE = 54_000  # signatures that are no block: one process has them all, and the other cores are idle meanwhile
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 # A guard is hard to satisfy if it leaves this share of the signatures open. What they cost then matters more than the
@@ -61,6 +65,11 @@ class Lattice:
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
+        guarded_alone = piece.problem.guard.asks and piece.problem.size >= _ALONE and self.refines(piece.whole_size)
+        with looking_ahead(piece.problem, upto=_CHEAP) if guarded_alone else nullcontext(NOTHING_AHEAD) as ahead:
+            return self._solve(piece, ahead)
+
+    def _solve(self, piece: Piece, ahead: Ahead) -> Solution:
         problem = piece.problem
         whole = np.isinf(piece.stop)
         class_of, hard = self._greedy(piece, ties=TIE_ORDERS[0])
@@ -72,7 +81,7 @@ class Lattice:
             # Ties swing the result by up to a percent. Where there is something to win, try several orders.
             others = [self._greedy(piece, ties=ties)[0] for ties in TIE_ORDERS[1:]]
             class_of = min([class_of, *others], key=lambda each: _worth(piece, each))
-        return Solution(self.refine(piece, class_of, bound), bound)
+        return Solution(self._refine(piece, class_of, bound, ahead), bound)
 
     def refines(self, whole_size: int) -> bool:
         """Refinement pays where its work is not spread too thinly."""
@@ -80,6 +89,11 @@ class Lattice:
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Polish and swap in proportion to what is misplaced in this piece, then steal, then pour."""
+        return self._refine(piece, class_of, bound, NOTHING_AHEAD)
+
+    def _refine(
+        self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], ahead: Ahead
+    ) -> NDArray[np.int32]:
         problem = piece.problem
         guarded = problem.guard.asks
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
@@ -88,9 +102,11 @@ class Lattice:
         class_of = self._polish(piece, class_of, bound, work=(_GUARDED_POLISH if guarded else _POLISH) * work)
         measured = Measured.of(problem)
         swapping = (_GUARDED_SWAP if guarded else _SWAP) * work
-        class_of = anneal(problem, measured, class_of, work=swapping, seed=piece.seed)
+        class_of = anneal(problem, measured, class_of, work=swapping, seed=piece.seed, near=ahead.near(class_of))
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
-        class_of = _better(piece, measured, class_of, steal(problem, class_of, upto=1.0))
+        class_of = _better(
+            piece, measured, class_of, steal(problem, class_of, upto=_CHEAP, groups=ahead.groups(class_of))
+        )
         return _better(piece, measured, class_of, self._pour(piece, class_of, work=work))
 
     def _polish(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_guards import SEEDS, TRIVIAL, Guarded, guarded
@@ -20,6 +21,7 @@ from kanon_spark.kernels.pouring import pour
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.spanning import spanning_tree
 from kanon_spark.kernels.stealing import steal
+from kanon_spark.methods import lattice
 from kanon_spark.methods.base import Piece
 from kanon_spark.methods.lattice import Lattice
 
@@ -280,6 +282,18 @@ def test_lattice_gives_good_classes(problem: Problem, seed: int, effort: str, st
     everyone = list(range(problem.size))
     if (found.class_of == FREE).any():
         assert not world.good(everyone) or not np.isfinite(class_loss(problem, everyone))
+
+
+@EXAMPLES
+@given(PROBLEMS, SEEDS, st.sampled_from([1.0, np.inf]))
+def test_looking_ahead_changes_nothing(problem: Problem, seed: int, stop: float) -> None:
+    world = guarded(problem, seed)
+    piece = Piece(world.problem, stop, problem.size, SUPPRESSED, seed=seed, suppressible=10**9)
+    alone = Lattice().solve(piece)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lattice, "_ALONE", 0)
+        ahead = Lattice().solve(piece)
+    assert (ahead.class_of == alone.class_of).all() and (ahead.bound == alone.bound).all()
 
 
 def test_nothing_is_poured_where_nothing_is_asked_or_spent() -> None:
