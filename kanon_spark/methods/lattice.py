@@ -41,6 +41,8 @@ _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_0
 _POLISH, _SWAP = 0.7, 0.25
 # Where there is a guard, a step takes two or three times as long, and swaps win more for their time.
 _GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
+# Polishing looks at every class for each neighbourhood: with so many of them swaps reach the same loss sooner.
+_GUARDED_SWAP_ALONE = 0.5
 _CHEAP = 1.0  # what a group may cost that is filled by stealing
 _ALONE = 54_000  # signatures that are no block: one process has them all, and the other cores are idle meanwhile
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
@@ -95,14 +97,17 @@ class Lattice:
         self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], ahead: Ahead
     ) -> NDArray[np.int32]:
         problem = piece.problem
-        guarded = problem.guard.asks
+        polishing, swapping = _POLISH, _SWAP
+        if problem.guard.asks:
+            alone = problem.size >= _ALONE
+            polishing, swapping = (0.0, _GUARDED_SWAP_ALONE) if alone else (_GUARDED_POLISH, _GUARDED_SWAP)
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
         misplaced = count_misplaced(problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        class_of = self._polish(piece, class_of, bound, work=(_GUARDED_POLISH if guarded else _POLISH) * work)
+        class_of = self._polish(piece, class_of, bound, work=polishing * work)
         measured = Measured.of(problem)
-        swapping = (_GUARDED_SWAP if guarded else _SWAP) * work
-        class_of = anneal(problem, measured, class_of, work=swapping, seed=piece.seed, near=ahead.near(class_of))
+        near = ahead.near(class_of)
+        class_of = anneal(problem, measured, class_of, work=swapping * work, seed=piece.seed, near=near)
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
         class_of = _better(
             piece, measured, class_of, steal(problem, class_of, upto=_CHEAP, groups=ahead.groups(class_of))

@@ -88,19 +88,11 @@ def read_domains(
     coded = coded.withColumn("code", F.row_number().over(order) - 1).drop("rank", "tie")
     coded.write.mode("overwrite").parquet(path)
     entries = spark.read.schema(coded.schema).parquet(path)
-    measures = [F.count(F.lit(1)).alias("size"), F.count_distinct(F.xxhash64("text")).alias("hashes")]
-    found = {int(row["qi"]): row for row in entries.groupBy("qi").agg(*measures).collect()}  # one row per QI
-    sizes = {index: int(row["size"]) for index, row in found.items()}
+    tables = _collect(entries, requests)
     for request in requests:
-        _refuse_wide(request, sizes.get(request.index, 0))
-        # Texts travel as their hashes: with two million values the chance that two share one is 1 in 10 million.
-        if (
-            request.kind == "text"
-            and request.index in found
-            and int(found[request.index]["hashes"]) < sizes[request.index]
-        ):
-            raise InternalError("two values of the column share a 64-bit hash", where=request.name)
-    return Dictionaries(_collect(entries, requests, sizes), entries)
+        _refuse_wide(request, tables[request.index].num_rows)
+        _refuse_collisions(request, tables[request.index])
+    return Dictionaries({request.index: _domain(tables[request.index], request.kind) for request in requests}, entries)
 
 
 def _distinct(source: "DataFrame", request: DomainRequest) -> "DataFrame":
@@ -140,18 +132,22 @@ def _refuse_wide(request: DomainRequest, size: int) -> None:
         )
 
 
-def _collect(entries: "DataFrame", requests: Sequence[DomainRequest], sizes: dict[int, int]) -> dict[int, Domain]:
-    """Bring the entries to the driver: at most DOMAIN_LIMIT per QI, and QI by QI if they are many together."""
+def _refuse_collisions(request: DomainRequest, table: "pa.Table") -> None:
+    """Texts travel as their hashes: with two million values the chance that two share one is 1 in 10 million."""
+    if request.kind == "text" and len(np.unique(table["hash"].to_numpy())) < table.num_rows:
+        raise InternalError("two values of the column share a 64-bit hash", where=request.name)
+
+
+def _collect(entries: "DataFrame", requests: Sequence[DomainRequest]) -> "dict[int, pa.Table]":
+    """Bring the entries to the driver: at most DOMAIN_LIMIT + 2 per QI, and QI by QI if they are many together."""
     from pyspark.sql import functions as F
 
-    fields = entries.select("qi", "code", "text", "position", "rows")
-    if sum(sizes.values()) <= _COLLECTED_AT_ONCE:
-        together = fields.toArrow()
-        qi = together["qi"].to_numpy()
-        tables = {request.index: together.filter(qi == request.index) for request in requests}
-    else:
-        tables = {request.index: fields.where(F.col("qi") == request.index).toArrow() for request in requests}
-    return {request.index: _domain(tables[request.index], request.kind) for request in requests}
+    fields = entries.select("qi", "code", "text", "position", "rows", F.xxhash64("text").alias("hash"))
+    together = fields.limit(_COLLECTED_AT_ONCE + 1).toArrow()
+    if together.num_rows > _COLLECTED_AT_ONCE:
+        return {request.index: fields.where(F.col("qi") == request.index).toArrow() for request in requests}
+    qi = together["qi"].to_numpy()
+    return {request.index: together.filter(qi == request.index) for request in requests}
 
 
 def _domain(table: "pa.Table", kind: Kind) -> Domain:

@@ -15,7 +15,14 @@ from pyspark.sql import functions as F
 
 from kanon_spark.config.loader import load_config
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.errors import CoverageError, DataError, EmptyTableError, SourceChangedError, UnsupportedTypeError
+from kanon_spark.errors import (
+    CoverageError,
+    DataError,
+    EmptyTableError,
+    InternalError,
+    SourceChangedError,
+    UnsupportedTypeError,
+)
 from kanon_spark.signatures import columns, domains
 from kanon_spark.signatures.aggregate import Signatures, aggregate
 from kanon_spark.signatures.encoding import Encoding, prepare_encoding
@@ -311,6 +318,25 @@ def test_too_many_values_name_the_fix(spark: SparkSession, tmp_path: Path, monke
     with pytest.raises(DataError, match="more than 10 distinct values") as error:
         encode(spark, spark.range(12).toDF("n"), ["n"], tmp_path)
     assert "min_level" in error.value.fix
+
+
+def test_many_values_are_collected_column_by_column(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = spark.createDataFrame([(1, "a"), (2, None), (2, "b"), (3, "")], "n int, s string")
+    _, together = encode(spark, source, ["n", "s"], tmp_path / "together")
+    monkeypatch.setattr(domains, "_COLLECTED_AT_ONCE", 6)
+    _, apart = encode(spark, source, ["n", "s"], tmp_path / "apart")
+    assert [column.texts for column in apart.codebook.columns] == [column.texts for column in together.codebook.columns]
+    assert [len(column.texts) for column in apart.codebook.columns] == [3, 4]
+
+
+def test_two_texts_with_one_hash_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(F, "xxhash64", lambda *_: F.lit(7).cast("long"))
+    with pytest.raises(InternalError, match="share a 64-bit hash"):
+        encode(spark, spark.createDataFrame([("a",), ("b",)], "s string"), ["s"], tmp_path)
 
 
 def test_nested_types_are_refused(spark: SparkSession, tmp_path: Path) -> None:
