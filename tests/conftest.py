@@ -75,6 +75,8 @@ def connect_session(settings: dict[str, str]) -> None:
 
     from kanon_spark.engine.session import LOCAL
 
+    # So that the server takes a free port, not the usual one: two lanes may run side by side.
+    os.environ["SPARK_TESTING"] = "1"
     builder = SparkSession.builder.remote("local[2]")
     log = "log4j2.configurationFile"
     quiet = (Path(__file__).parent.parent / "kanon_spark" / "engine" / "log4j2.properties").as_uri()
