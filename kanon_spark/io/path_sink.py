@@ -59,20 +59,7 @@ class PathPublisher:
 
     def check(self, source: "SourceSpec | None" = None) -> None:
         """Refuse a target that overlaps raw data, is not a release, or cannot be written."""
-        if is_same_or_inside(self.target, self._work_root) or is_same_or_inside(self._work_root, self.target):
-            raise TargetError(
-                "the release and the work directory must lie apart", where=_WHERE, fix="choose another folder"
-            )
-        if (
-            source is not None
-            and source.path is not None
-            and overlaps(self.target, resolve(source.path, self._base_dir))
-        ):
-            raise TargetError(
-                "the release must not be the source, lie inside it or contain it: the source would be replaced",
-                where=_WHERE,
-                fix="choose another folder",
-            )
+        refuse_raw_places(self.target, source, base_dir=self._base_dir, work_root=self._work_root)
         try:
             self._refuse_stranger()
             probe_writable(self._store, self._parent, f"{self._prefix}{self._run_id}_probe")
@@ -81,8 +68,7 @@ class PathPublisher:
 
     def check_schema(self, schema: "StructType") -> None:
         """Refuse columns that would not survive in the format, and partitions that do not fit."""
-        refuse_unwritable_types(schema, self._sink.format)
-        refuse_unwritable_layout(schema, self._sink.format, tuple(self._sink.partition_by))
+        refuse_unwritable_schema(schema, self._sink)
 
     def exists(self) -> bool:
         """True if anything stands at the target."""
@@ -100,10 +86,7 @@ class PathPublisher:
         """Write the table beside the target."""
         self.check_schema(table.schema)
         self._schema = table.schema
-        writer = table.write.format(self._sink.format).options(**write_options(self._sink.format)).mode("error")
-        if self._sink.partition_by:
-            writer = writer.partitionBy(*self._sink.partition_by)
-        writer.save(self.staged_path)
+        write_files(table, self.staged_path, self._sink)
 
     def read_staged(self, schema: "StructType") -> "DataFrame":
         """Read back what was written."""
@@ -244,6 +227,27 @@ class PathPublisher:
         self._spark.catalog.refreshByPath(self.target)
 
 
+def refuse_raw_places(target: str, source: "SourceSpec | None", *, base_dir: Path, work_root: str) -> None:
+    """Refuse a target that overlaps raw data: the work directory or the source."""
+    if is_same_or_inside(target, work_root) or is_same_or_inside(work_root, target):
+        raise TargetError(
+            "the release and the work directory must lie apart", where=_WHERE, fix="choose another folder"
+        )
+    raw = source.path if source is not None else None
+    if raw is not None and overlaps(target, resolve(raw, base_dir)):
+        raise TargetError(
+            "the release must not be the source, lie inside it or contain it: the source would be replaced",
+            where=_WHERE,
+            fix="choose another folder",
+        )
+
+
+def refuse_unwritable_schema(schema: "StructType", sink: "SinkSpec") -> None:
+    """Refuse columns that would not survive in the sink's format, and partitions that do not fit."""
+    refuse_unwritable_types(schema, sink.format)
+    refuse_unwritable_layout(schema, sink.format, tuple(sink.partition_by))
+
+
 def unwritable(target: str, error: OSError) -> TargetError:
     """What a user is told of a folder that cannot be written."""
     return TargetError(
@@ -253,8 +257,16 @@ def unwritable(target: str, error: OSError) -> TargetError:
     )
 
 
+def write_files(table: "DataFrame", path: str, sink: "SinkSpec") -> None:
+    """Write a table to a folder that must not exist, as the sink asks."""
+    writer = table.write.format(sink.format).options(**write_options(sink.format)).mode("error")
+    if sink.partition_by:
+        writer = writer.partitionBy(*sink.partition_by)
+    writer.save(path)
+
+
 def read_files(spark: "SparkSession", path: str, file_format: str, schema: "StructType") -> "DataFrame":
-    """Read what `PathPublisher.write` wrote, in the schema's order (Spark moves partition columns to the end)."""
+    """Read what `write_files` wrote, in the schema's order (Spark moves partition columns to the end)."""
     table = spark.read.format(file_format).options(**read_options(file_format)).schema(schema).load(path)
     return table.select(*(_quoted(name) for name in schema.names))
 

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Any
 from kanon_spark.engine.stages import failpoint
 from kanon_spark.errors import TargetError
 from kanon_spark.io.files import FileStore, probe_writable, store_for
-from kanon_spark.io.formats import read_options, refuse_unwritable_layout, refuse_unwritable_types, write_options
-from kanon_spark.io.path_sink import read_files, unwritable
+from kanon_spark.io.formats import read_options
+from kanon_spark.io.path_sink import (
+    read_files,
+    refuse_raw_places,
+    refuse_unwritable_schema,
+    unwritable,
+    write_files,
+)
 from kanon_spark.io.paths import (
     is_pattern,
-    is_same_or_inside,
     join,
     name_of,
-    overlaps,
     resolve,
     scheme_of,
 )
@@ -86,17 +90,7 @@ class PointerPublisher:
 
     def check(self, source: "SourceSpec | None" = None) -> None:
         """Refuse a target that overlaps raw data, holds something else, or cannot be written."""
-        if is_same_or_inside(self.target, self._work_root) or is_same_or_inside(self._work_root, self.target):
-            raise TargetError(
-                "the release and the work directory must lie apart", where=_WHERE, fix="choose another folder"
-            )
-        raw = source.path if source is not None else None
-        if raw is not None and overlaps(self.target, resolve(raw, self._base_dir)):
-            raise TargetError(
-                "the release must not be the source, lie inside it or contain it: the source would be replaced",
-                where=_WHERE,
-                fix="choose another folder",
-            )
+        refuse_raw_places(self.target, source, base_dir=self._base_dir, work_root=self._work_root)
         names = self._store.list(self.target)
         strangers = [name for name in names if name not in {CURRENT, RELEASES} and not name.startswith(_LOCK)]
         if strangers or (self._store.exists(self.target) and not self._store.is_dir(self.target)):
@@ -112,8 +106,7 @@ class PointerPublisher:
 
     def check_schema(self, schema: "StructType") -> None:
         """Refuse columns that would not survive in the format, and partitions that do not fit."""
-        refuse_unwritable_types(schema, self._sink.format)
-        refuse_unwritable_layout(schema, self._sink.format, tuple(self._sink.partition_by))
+        refuse_unwritable_schema(schema, self._sink)
 
     def exists(self) -> bool:
         """True if a pointer stands at the target."""
@@ -133,10 +126,7 @@ class PointerPublisher:
         """Write the table to a folder of its own, which no pointer names."""
         self.check_schema(table.schema)
         self._schema = table.schema
-        writer = table.write.format(self._sink.format).options(**write_options(self._sink.format)).mode("errorifexists")
-        if self._sink.partition_by:
-            writer = writer.partitionBy(*self._sink.partition_by)
-        writer.save(self.staged_path)
+        write_files(table, self.staged_path, self._sink)
 
     def read_staged(self, schema: "StructType") -> "DataFrame":
         """Read back what was written."""
