@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The only Spark session, small and quiet; over Spark Connect in the lane of that name."""
-    from kanon_spark.engine.session import get_spark
+    from kanon_spark.engine.session import get_spark, is_connect
 
     home = tmp_path_factory.mktemp("spark")
     settings = {
@@ -65,6 +65,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         brief=True,  # thousands of tiny plans: the optimizing compiler would never earn its time back
         extra={"spark.master": "local[2]", **settings},
     )
+    assert is_connect(session) == CONNECT
     yield session
     session.stop()
 
@@ -73,7 +74,7 @@ def connect_session(settings: dict[str, str]) -> None:
     """Start a Spark Connect server of the pip wheel on this machine, and make a session with it the active one."""
     from pyspark.sql import SparkSession
 
-    from kanon_spark.engine.session import LOCAL
+    from kanon_spark.engine.session import LOCAL, WAREHOUSE_JARS, cached_jars, jar_settings
 
     # So that the server takes a free port, not the usual one: two lanes may run side by side.
     os.environ["SPARK_TESTING"] = "1"
@@ -81,10 +82,11 @@ def connect_session(settings: dict[str, str]) -> None:
     log = "log4j2.configurationFile"
     quiet = (Path(__file__).parent.parent / "kanon_spark" / "engine" / "log4j2.properties").as_uri()
     options = {"spark.driver.extraJavaOptions": f"-D{log}={quiet} -XX:TieredStopAtLevel=1"}
-    for key, value in {**LOCAL, **settings, **options}.items():
+    for key, value in {**LOCAL, **jar_settings(cached_jars(WAREHOUSE_JARS)), **settings, **options}.items():
         if key != "spark.master":
             builder = builder.config(key, value)
     builder.getOrCreate()
+    del os.environ["SPARK_TESTING"]
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -76,10 +76,7 @@ def get_spark(
             if brief:
                 options += f" {_BRIEF}"
             jars = [*(cached_jars() if graphs else ()), *(cached_jars(WAREHOUSE_JARS) if warehouse else ())]
-            settings = {**LOCAL, "spark.driver.extraJavaOptions": options, **_table_settings(jars)}
-            if jars:
-                # A local session's executors live in the driver, so that its class path is theirs.
-                settings["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+            settings = {**LOCAL, "spark.driver.extraJavaOptions": options, **jar_settings(jars)}
             for key, value in settings.items():
                 builder = builder.config(key, value)
         for key, value in (extra or {}).items():
@@ -102,10 +99,16 @@ def cached_jars(listing: str = GRAPH_JARS) -> list[Path]:
     return [Path(line) for line in place.read_text(encoding="utf-8").splitlines() if Path(line).is_file()]
 
 
-def _table_settings(jars: list[Path]) -> dict[str, str]:
-    """Extensions and catalog of the table formats whose jars are there: a class that is missing stops a session."""
+def jar_settings(jars: Sequence[Path]) -> dict[str, str]:
+    """What puts jars on the class path of a new local session, with what the table formats among them need."""
+    if not jars:
+        return {}
+    # A local session's executors live in the driver, so that its class path is theirs.
+    settings = {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+    # Extensions only of the formats whose jars are there: a class that is missing stops a session.
     found = [kind for kind in EXTENSIONS if any(f"{kind}-spark" in jar.name for jar in jars)]
-    settings = {"spark.sql.extensions": ",".join(EXTENSIONS[kind] for kind in found)} if found else {}
+    if found:
+        settings["spark.sql.extensions"] = ",".join(EXTENSIONS[kind] for kind in found)
     if "delta" in found:
         settings["spark.sql.catalog.spark_catalog"] = DELTA_CATALOG
         # Delta reads its log with 50 tasks by default, far more than a local machine has use for.

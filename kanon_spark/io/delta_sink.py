@@ -95,7 +95,7 @@ class DeltaPublisher:
     def write(self, table: "DataFrame") -> None:
         """Write the table beside the target."""
         self.check_schema(table.schema)
-        writer = table.write.format(_FORMAT).mode("errorifexists")
+        writer = table.write.format(_FORMAT).mode("error")
         if self._sink.partition_by:
             writer = writer.partitionBy(*self._sink.partition_by)
         self._staged.save(writer)

@@ -184,7 +184,8 @@ def _filtered(table: "DataFrame", condition: str) -> "DataFrame":
     with quiet_query_errors():
         try:
             kept = table.where(condition)
-            kept.columns  # noqa: B018  Spark Connect looks at the condition only when it is asked
+            # Spark Connect looks at the condition only when it is asked, and knows the columns without a look.
+            kept.selectExpr("1 AS looked").schema  # noqa: B018
         except Exception as error:
             raise RequestError(
                 f"Spark cannot read this as a condition over the source's columns ({condition_of(error)})",

@@ -47,6 +47,8 @@ def texts(table: "DataFrame") -> list[tuple[Any, ...]]:
 
     def shown(field: Any) -> Any:
         column = F.col("`" + field.name.replace("`", "``") + "`")
+        if isinstance(field.dataType, T.BinaryType):
+            return F.hex(column)  # bytes are no text, and Spark Connect carries texts as such
         # The order of a map's entries means nothing, and ORC changes it.
         is_map = isinstance(field.dataType, T.MapType)
         return (F.array_sort(F.map_entries(column)) if is_map else column).cast("string")
