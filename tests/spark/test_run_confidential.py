@@ -11,18 +11,16 @@ import pytest
 from run_world import WITH_REPORT, World
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CANARY = "Quixotic-Canary"
 NUMBER = 31415926
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def plans(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """All plans, from parsed to physical, of everything that is written or collected."""
-    from pyspark.sql.classic.dataframe import DataFrame
-    from pyspark.sql.readwriter import DataFrameWriter
-
+    some = spark.range(1)  # the classes of a session over Spark Connect are others
     seen: list[str] = []
 
     def watch(owner: type, name: str, table_of: Callable[[Any], Any]) -> None:
@@ -37,10 +35,15 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(owner, name, watched)
 
     for name in ("collect", "toPandas", "toArrow"):
-        watch(DataFrame, name, lambda table: table)
+        watch(type(some), name, lambda table: table)
     for name in ("parquet", "save", "saveAsTable"):
-        watch(DataFrameWriter, name, lambda writer: writer._df)
+        watch(type(some.write), name, lambda writer: _table(writer._df, some))
     return seen
+
+
+def _table(written: Any, some: "DataFrame") -> Any:
+    """What a writer writes; over Spark Connect that is a plan."""
+    return written if hasattr(written, "explain") else type(some)(written, some.sparkSession)
 
 
 @pytest.mark.parametrize("execution", [{}, {"local_limit": 0, "block_size": 5}], ids=["one process", "blocks"])
