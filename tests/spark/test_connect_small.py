@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from own_processes import environment
 from run_world import World, multiset, smallest_class
 
 if TYPE_CHECKING:
@@ -44,10 +45,8 @@ def world(spark: "SparkSession", tmp_path: Path) -> World:
 def test_blocks_give_the_same_rows(world: World, repo: Path) -> None:
     qis = {"age": {"hierarchy": {"interval": {"widths": [5, 10]}}}, "sex": None}
     file = world.config_file(qis, k=K, method={"effort": "fast"}, execution={"local_limit": 0, "block_size": 6})
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(repo), str(repo / "tests")])}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(file)], env=environment, capture_output=True, text=True, timeout=600
-    )
+    own = environment(PYTHONPATH=os.pathsep.join([str(repo), str(repo / "tests")]))
+    done = subprocess.run([sys.executable, "-c", RUN, str(file)], env=own, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
     gcp, blocks, stitch = json.loads(done.stdout.splitlines()[-1])
     there = world.spark.read.parquet(str(world.sink))

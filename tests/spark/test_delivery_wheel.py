@@ -1,6 +1,5 @@
 """The wheel, away from the checkout: what it asks for, and the demo in an environment that has nothing else of ours."""
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -8,6 +7,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from own_processes import environment
 
 import kanon_spark
 
@@ -16,9 +16,10 @@ pytest.importorskip("hatchling", reason="building a wheel without a network need
 
 def try_wheel(repo: Path, out: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     """Run `scripts/wheel`, with the packages of the tests."""
-    environment = {**os.environ, "KANON_PYTHON": sys.executable}
     command = [str(repo / "scripts" / "wheel"), "--out", str(out), *options]
-    return subprocess.run(command, env=environment, cwd=out, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=environment(KANON_PYTHON=sys.executable), cwd=out, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_demo_runs_from_the_wheel_in_another_folder(repo: Path, tmp_path: Path) -> None:

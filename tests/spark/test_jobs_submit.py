@@ -1,13 +1,12 @@
 """`spark-submit jobs/anonymize.py`, really started: schedulers must be given the exit codes that are documented."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_processes import environment
 from run_world import World
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def submit(repo: Path, config: Path) -> "subprocess.CompletedProcess[str]":
     command = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += ["--conf", "spark.sql.shuffle.partitions=2", "--driver-memory", "1g"]
     command += [str(repo / "jobs" / "anonymize.py"), "--config", str(config), "--json"]
-    # Whatever the session of the tests has set for its own JVM is none of this one's business.
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    environment = {**clean, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        command, env=environment(SPARK_HOME=str(home)), capture_output=True, text=True, timeout=600, check=False
+    )

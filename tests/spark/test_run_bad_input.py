@@ -1,6 +1,5 @@
 """What a new user gets wrong: each a short message with the fix and the documented exit code, and never a raw value."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_processes import run_kanon
 from run_world import KEPT, World
 
 from kanon_spark.cli.main import invoke
@@ -159,9 +159,6 @@ def test_no_java(world: World, repo: Path, tmp_path: Path) -> None:
 def test_the_whole_process_stays_quiet(world: World, repo: Path) -> None:
     """Spark's own log included: a message and nothing else, in a process of its own as a user starts it."""
     path = job(name="alone", qis=hierarchy("jobs.csv"))(world)
-    start = "from kanon_spark.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "run", str(path), "--quiet"]
-    env = {**os.environ, "PYTHONPATH": str(repo)}
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
+    ended = run_kanon(repo, path)
     assert (ended.returncode, ended.stdout) == (3, ""), ended.stderr
     check_message(ended.stderr, words=["job", "unknown: root"])

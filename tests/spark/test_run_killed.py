@@ -1,14 +1,12 @@
 """kill -9 at any stage: the next run finds a release, cleans up and succeeds. Each kill needs a process of its own."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_processes import run_kanon
 from run_world import KEPT, World, smallest_class
 
 from kanon_spark.engine.stages import STAGES
@@ -45,10 +43,7 @@ def test_killed(spark: "SparkSession", tmp_path: Path, repo: Path, point: str) -
     before = world.released()
     new = world.config_file(QIS, name="new", k=3, **more)
 
-    env = {**os.environ, "KANON_KILL_AT": point, "PYTHONPATH": str(repo)}
-    start = "from kanon_spark.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "run", str(new), "--quiet"]
-    killed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    killed = run_kanon(repo, new, KANON_KILL_AT=point)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
     if point in SWAPPED:

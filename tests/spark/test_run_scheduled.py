@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_processes import run_kanon
 from run_world import KEPT, World, smallest_class
 
 from kanon_spark.config.loader import load_config
@@ -70,7 +69,7 @@ def test_nights_on_a_growing_table(world: World, repo: Path, nights: int) -> Non
     assert world.released() == published, "an older key does not undo a newer one"
 
     world.save(table(spark, 3))
-    killed = run_elsewhere(file, repo, NIGHT="night 3", KANON_KILL_AT="publish")
+    killed = run_kanon(repo, file, NIGHT="night 3", KANON_KILL_AT="publish")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert list(ledger_of(world)["run_key"]).count("night 3") == 0
     third = night(3)
@@ -98,18 +97,6 @@ def test_nights_on_a_growing_table(world: World, repo: Path, nights: int) -> Non
     assert (done["rows_released"] == done["rows_input"]).all() and (done["k_achieved"] >= 3).all()
     assert done["gcp"].notna().all() and (done["exit_code"] == 0).all() and done["config_sha256"].nunique() == 1
     assert done["run_id"].is_unique
-
-
-def run_elsewhere(file: Path, repo: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    start = "from kanon_spark.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", start, "run", str(file), "--quiet"],
-        env={**os.environ, **env, "PYTHONPATH": str(repo)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def test_a_dead_run_is_entered_by_the_next_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

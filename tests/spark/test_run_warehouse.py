@@ -4,16 +4,15 @@ The sources are tables of the same kind. Each world goes through one life, in th
 """
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_processes import run_kanon
 from run_world import KEPT, World, smallest_class
 from warehouse import Backend, backend
 
@@ -165,11 +164,7 @@ def run_killed(spark: "SparkSession", repo: Path, config: Path, point: str) -> "
         "spark.driver.memory": "1g",
     }
     arguments = " ".join(f"--conf {key}={value}" for key, value in settings.items())
-    env = {**os.environ, "KANON_KILL_AT": point, "PYTHONPATH": str(repo)}
-    env["PYSPARK_SUBMIT_ARGS"] = f"{arguments} pyspark-shell"
-    start = "from kanon_spark.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "run", str(config), "--quiet"]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return run_kanon(repo, config, KANON_KILL_AT=point, PYSPARK_SUBMIT_ARGS=f"{arguments} pyspark-shell")
 
 
 def test_a_pointer_leads_to_whole_releases(spark: "SparkSession", tmp_path: Path) -> None:
