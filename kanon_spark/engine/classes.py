@@ -7,7 +7,16 @@ import numpy as np
 import pandas as pd
 
 from kanon_spark.engine.pieces import Solver
-from kanon_spark.engine.solving import BLOCK_SIZE, LOCAL_LIMIT, Solved, Way, solve_in_one_process, solve_over_blocks
+from kanon_spark.engine.session import is_connect
+from kanon_spark.engine.solving import (
+    BLOCK_SIZE,
+    LOCAL_LIMIT,
+    Solved,
+    Stitch,
+    Way,
+    solve_in_one_process,
+    solve_over_blocks,
+)
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import RequestError
 from kanon_spark.kernels.spanning import Edges
@@ -18,7 +27,7 @@ from kanon_spark.stitch.graph import Graphs
 from kanon_spark.stitch.tree import Tree, tree_across_blocks, tree_in_one_process
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.config.models import ExecutionSpec
 
@@ -49,7 +58,7 @@ def form_classes(
         RequestError: `cut: paper` or `cut: balanced` on more signatures than one process can hold.
     """
     limit = _limit(execution)
-    way = Way(execution.block_size or BLOCK_SIZE, execution.stitch)
+    way = Way(execution.block_size or BLOCK_SIZE, stitch_for(ctx.spark, execution.stitch))
     graphs = Graphs(ctx.spark, folder)
     tree: Tree | None = None
     method = solver.method
@@ -98,6 +107,14 @@ def form_classes(
         )
     solved.tree = tree
     return solved
+
+
+def stitch_for(spark: "SparkSession", asked: Stitch) -> Stitch:
+    """How blocks are stitched here: where GraphFrames cannot be called by its nature, `auto` is `local`.
+
+    Where it merely is not installed, a run that needs it ends and says what to add: it is the faster way by far.
+    """
+    return "local" if asked == "auto" and is_connect(spark) else asked
 
 
 def in_one_process(method: LocalMethod, count: int, execution: "ExecutionSpec") -> bool:

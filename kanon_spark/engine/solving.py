@@ -36,6 +36,7 @@ REST_LIMIT = 250_000  # signatures that blocks may leave to one process
 BLOCK_SIZE = 50_000  # signatures: a task's memory stays far below 1 GB, and its kernels run in seconds
 # How far beyond its crossing loss each round of blocks may go. The first is exact; later ones only see what is left.
 FACTORS = (1.0, 2.0, 4.0, np.inf)
+Stitch = Literal["auto", "local", "graphframes"]
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Way:
     """
 
     block_size: int = BLOCK_SIZE
-    stitch: Literal["auto", "local", "graphframes"] = "auto"
+    stitch: Stitch = "auto"
     rest_limit: int = REST_LIMIT
 
     def by_graphs(self, left: int) -> bool:
