@@ -10,16 +10,13 @@ published only for null; null is covered only by null or a suppressed cell. A va
 
 import csv
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
 
 from kanon_spark.config.models import DateSpec, FileSpec, FlatSpec, IntervalSpec, PrefixSpec, QiSpec
 from kanon_spark.verify.facts import SUPPRESSED
+from kanon_spark.verify.spans import Calendar, Moments, Numbers, Reader, Span, number_of
 
 Text = str | None
 
@@ -51,7 +48,7 @@ class Judge(ABC):
         holds = self.contains if generalized else self.covers
         return sum(not holds(value, label) for value, label in pairs)
 
-    def extent(self, label: str) -> "_Span | None":
+    def extent(self, label: str) -> Span | None:
         """What a label says in numbers, which is as narrow as numbers beside it may be; None if it says nothing."""
         del label
         return None
@@ -85,17 +82,17 @@ def judge_for(
             return _StemJudge(rows, stem=hierarchy.stem, min_level=spec.min_level, suppressed=suppressed)
         return _FileJudge(rows, min_level=spec.min_level, kind=kind, suppressed=suppressed)
     if isinstance(hierarchy, IntervalSpec):
-        return _SpanJudge(_Numbers(), suppressed)
+        return _SpanJudge(Numbers(), suppressed)
     if isinstance(hierarchy, DateSpec):
-        return _SpanJudge(_Calendar(), suppressed)
+        return _SpanJudge(Calendar(), suppressed)
     if isinstance(hierarchy, PrefixSpec):
         return _PrefixJudge(suppressed)
     if isinstance(hierarchy, FlatSpec):
         return _FlatJudge(suppressed)
     if kind in ("integer", "real"):
-        return _SpanJudge(_Numbers(), suppressed)
+        return _SpanJudge(Numbers(), suppressed)
     if kind in ("date", "timestamp"):
-        return _SpanJudge(_Moments(), suppressed)
+        return _SpanJudge(Moments(), suppressed)
     return _MembersJudge(suppressed) if members else _SetJudge(suppressed)
 
 
@@ -121,14 +118,14 @@ class _FileJudge(Judge):
         self._root = frozenset({suppressed}.union(*(row[-1:] for row in rows)))
         self._of_value: dict[object, frozenset[str]] = {}
         self._of_label: dict[str, frozenset[str]] = {}
-        self._extents: dict[str, _Span] = {}
+        self._extents: dict[str, Span] = {}
         for row in rows:
             fields = frozenset(row[min_level:])
-            number = _number(row[0]) if kind in ("integer", "real") else None
+            number = number_of(row[0]) if kind in ("integer", "real") else None
             if number is not None:
                 for label in fields - self._root:
-                    known = self._extents.get(label, _Span(number, number))
-                    self._extents[label] = _Span(min(number, known.low), max(number, known.high))
+                    known = self._extents.get(label, Span(number, number))
+                    self._extents[label] = Span(min(number, known.low), max(number, known.high))
             self._of_value[self._key(row[0])] = fields
             label = row[min_level]
             self._of_label[label] = self._of_label.get(label, fields) & fields
@@ -137,14 +134,14 @@ class _FileJudge(Judge):
         """The value that a text spells: a file's 39 is a table's 39.0, its TRUE a table's true."""
         read: object | None = None
         if self._kind in ("integer", "real"):
-            read = _number(text)
+            read = number_of(text)
         elif self._kind in ("date", "timestamp"):
-            read = _Moments().value(text.strip())
+            read = Moments().value(text.strip())
         elif self._kind == "boolean":
             read = text.strip().lower()
         return text if read is None else read
 
-    def extent(self, label: str) -> "_Span | None":
+    def extent(self, label: str) -> Span | None:
         """The file's own values under the label, wherever it stands."""
         return self._extents.get(label)
 
@@ -276,131 +273,28 @@ def _members(label: str) -> list[str]:
 # Everything that is a stretch of an ordered domain: intervals, ranges, months, decades
 
 
-@dataclass(frozen=True)
-class _Span:
-    """From low to high; None is without end. Bounds are any values that compare."""
-
-    low: Any
-    high: Any
-    low_open: bool = False
-    high_open: bool = False
-
-    def within(self, other: "_Span") -> bool:
-        """True if all of this lies in the other."""
-        if other.low is not None:
-            if self.low is None or self.low < other.low:
-                return False
-            if self.low == other.low and other.low_open and not self.low_open:
-                return False
-        if other.high is not None:
-            if self.high is None or self.high > other.high:
-                return False
-            if self.high == other.high and other.high_open and not self.high_open:
-                return False
-        return True
-
-
-class _Reader(ABC):
-    """Reads values and labels of one ordered kind as spans; None for what it cannot read."""
-
-    @abstractmethod
-    def value(self, text: str) -> Any | None:
-        """A value as something that compares."""
-
-    def label(self, text: str) -> _Span | None:
-        """A label: `[lo, hi]` with either end open, `< x`, `>= x`, or a single value."""
-        if text.startswith(("< ", ">= ")):
-            sign, _, rest = text.partition(" ")
-            bound = self.value(rest)
-            if bound is None:
-                return None
-            return _Span(None, bound, high_open=True) if sign == "<" else _Span(bound, None)
-        if text[:1] in "[(" and text[-1:] in "])" and text.count(", ") == 1:
-            left, right = text[1:-1].split(", ")
-            low, high = self.value(left), self.value(right)
-            if low is None or high is None:
-                return None
-            return _Span(low, high, low_open=text[0] == "(", high_open=text[-1] == ")")
-        point = self.value(text)
-        return None if point is None else _Span(point, point)
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    return None if number.is_nan() else number
-
-
-class _Numbers(_Reader):
-    def value(self, text: str) -> Decimal | None:
-        return _number(text)
-
-
-_MOMENT = re.compile(r"([+-]?\d{3,})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?")
-
-
-class _Moments(_Reader):
-    """Dates and timestamps as Spark prints them (time zone UTC)."""
-
-    def value(self, text: str) -> tuple[int, ...] | None:
-        found = _MOMENT.fullmatch(text)
-        if found is None:
-            return None
-        *whole, fraction = found.groups()
-        return (*(int(part or 0) for part in whole), int((fraction or "").ljust(9, "0")))
-
-
-_QUARTER = re.compile(r"([+-]?\d{3,})-Q([1-4])")
-_MONTH = re.compile(r"([+-]?\d{3,})-(\d\d)")
-_YEAR = re.compile(r"[+-]?\d{3,}")
-_DECADE = re.compile(r"([+-]?\d{2,}0)s")
-
-
-class _Calendar(_Reader):
-    """Days, and the months, quarters, years and decades that hold them."""
-
-    def value(self, text: str) -> tuple[int, int, int] | None:
-        found = _MOMENT.fullmatch(text)
-        return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
-
-    def label(self, text: str) -> _Span | None:
-        if found := _QUARTER.fullmatch(text):
-            year, last = int(found[1]), 3 * int(found[2])
-            return _Span((year, last - 2, 1), (year, last, 31))
-        if found := _MONTH.fullmatch(text):
-            year, month = int(found[1]), int(found[2])
-            return _Span((year, month, 1), (year, month, 31))
-        if _YEAR.fullmatch(text):
-            return _Span((int(text), 1, 1), (int(text), 12, 31))
-        if found := _DECADE.fullmatch(text):
-            return _Span((int(found[1]), 1, 1), (int(found[1]) + 9, 12, 31))
-        return super().label(text)
-
-
 class _SpanJudge(Judge):
     """A label is true of a value that lies in it."""
 
-    def __init__(self, reader: _Reader, suppressed: str) -> None:
+    def __init__(self, reader: Reader, suppressed: str) -> None:
         super().__init__(suppressed)
         self._reader = reader
-        self._spans: dict[str, _Span | None] = {}
+        self._spans: dict[str, Span | None] = {}
 
-    def _span(self, label: str) -> _Span | None:
+    def _span(self, label: str) -> Span | None:
         # There are far fewer labels than values, and each is read for thousands of them.
         if label not in self._spans:
             self._spans[label] = self._reader.label(label)
         return self._spans[label]
 
-    def extent(self, label: str) -> "_Span | None":
+    def extent(self, label: str) -> Span | None:
         return self._span(label)
 
     def _covers(self, raw: str, label: str) -> bool:
         if raw == label:
             return True
         value, span = self._reader.value(raw), self._span(label)
-        return value is not None and span is not None and _Span(value, value).within(span)
+        return value is not None and span is not None and Span(value, value).within(span)
 
     def _contains(self, inner: str, label: str) -> bool:
         if inner == label:
