@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kanon_spark.config.loader import LoadedConfig
-from kanon_spark.config.places import needs_warehouse
 from kanon_spark.engine.details import Details
 from kanon_spark.engine.encoded import EncodedTable, require_source
 from kanon_spark.engine.facts import (
@@ -24,21 +23,17 @@ from kanon_spark.engine.growth import Growth
 from kanon_spark.engine.observing import ObservedRows
 from kanon_spark.engine.opened import Held, Opened, hold_target, hold_work, open_table
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
+from kanon_spark.engine.own_session import own_session
 from kanon_spark.engine.pseudonyms import pseudonym_specs, pseudonym_warnings
 from kanon_spark.engine.refuse import as_known, count_suppressed, may_be_shown, refuse_suppression
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.risks import release_risk
 from kanon_spark.engine.scheduled import Scheduled
-from kanon_spark.engine.session import carried, get_spark
+from kanon_spark.engine.session import carried
 from kanon_spark.engine.solving import Solved
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.engine.verification import save_recoding_facts, verify_published, verify_staged
-from kanon_spark.errors import (
-    InternalError,
-    KanonError,
-    SourceChangedError,
-)
-from kanon_spark.io.files import local_size
+from kanon_spark.errors import InternalError, KanonError, SourceChangedError
 from kanon_spark.io.quiet import quiet_query_errors
 from kanon_spark.recoding.apply import recode, spread
 from kanon_spark.recoding.kept import Kept
@@ -57,7 +52,6 @@ DROPPED = (
     "The suppressed rows are left out, though rows of * were asked for: as a class of their own they would break k or "
     "another demand."
 )
-BRIEF_BYTES = 64_000_000  # a source file up to this size is anonymized in seconds
 
 
 def run(
@@ -93,19 +87,6 @@ def run(
         raise known from None
     finally:
         job.ctx.deadline.disarm()
-
-
-def own_session(loaded: LoadedConfig) -> "SparkSession":
-    """The session of a job that was given none."""
-    source = loaded.config.source
-    size = local_size(loaded.resolve(source.path)) if source is not None and source.path is not None else None
-    brief = size is not None and size <= BRIEF_BYTES
-    stitch = loaded.config.execution.stitch
-    # `auto` calls GraphFrames only on what no small file can hold.
-    graphs = stitch == "graphframes" or (stitch == "auto" and not brief)
-    return get_spark(
-        f"kanon {loaded.config.name}", brief=brief, graphs=graphs, warehouse=needs_warehouse(loaded.config)
-    )
 
 
 class _Job:

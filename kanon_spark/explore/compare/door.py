@@ -14,8 +14,8 @@ from kanon_spark.config.privacy_specs import PersonalKSpec
 from kanon_spark.config.roles import Roles
 from kanon_spark.engine.encoded import EncodedTable, open_rows, require_source
 from kanon_spark.engine.facts import versions
+from kanon_spark.engine.own_session import own_session
 from kanon_spark.engine.refuse import as_known
-from kanon_spark.engine.runner import own_session
 from kanon_spark.engine.stages import Listener, RunContext
 from kanon_spark.errors import InternalError, KanonError, RequestError
 from kanon_spark.explore.compare.cells import Cells
