@@ -9,26 +9,27 @@ from numpy.typing import NDArray
 from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import accepts, asks
 from kanon_spark.kernels.lattice import _class_table
-from kanon_spark.kernels.listing import Groups, list_groups
+from kanon_spark.kernels.listing import list_groups
 from kanon_spark.kernels.problem import Problem
 
 Ints = NDArray[np.int32]
 
+_MOST_MEMBERS = 50_000_000  # of all cheap groups together; where there are more, nothing is stolen
 
-def steal(problem: Problem, class_of: Ints, *, upto: float, groups: Groups | None = None) -> Ints:
+
+def steal(problem: Problem, class_of: Ints, *, upto: float) -> Ints:
     """Fill cheap groups with signatures that dearer classes can spare; the loss never rises.
 
     Args:
         problem: What is being solved.
         class_of: Class of each signature (FREE ones stay out).
         upto: What a group may cost to be called cheap.
-        groups: What `cheap_groups` says of the placed signatures, where that is known already.
     """
     if class_of.max(initial=-1) < 1:
         return class_of
     forest = problem.forest
-    if groups is None:
-        groups = cheap_groups(problem, np.flatnonzero(class_of >= 0).astype(np.int32), upto=upto)
+    placed = np.flatnonzero(class_of >= 0).astype(np.int32)
+    groups = list_groups(problem, placed, above=-1.0, upto=upto, limit=_MOST_MEMBERS)
     if not groups.complete:
         return class_of
     order = np.lexsort((np.arange(groups.count), groups.cost)).astype(np.int64)
@@ -37,11 +38,6 @@ def steal(problem: Problem, class_of: Ints, *, upto: float, groups: Groups | Non
         problem.codes, problem.rows, problem.persons, problem.k, problem.guard.compiled,
         forest.start, forest.parent, forest.hi, forest.loss,
     )  # fmt: skip
-
-
-def cheap_groups(problem: Problem, placed: Ints, *, upto: float) -> Groups:
-    """The groups among these signatures that cost no more than `upto`; incomplete where they are too many."""
-    return list_groups(problem, placed, above=-1.0, upto=upto, limit=50_000_000)
 
 
 @njit(cache=True)

@@ -1,19 +1,18 @@
 """`lattice`: close the cheapest group first, over all groups of the lattice; then polish, swap and steal.
 
 Our own method, the default where hierarchies exist. See `kernels/lattice.py` for the idea, `kernels/polish.py` and
-`kernels/annealing.py` for the refinement, `kernels/pouring.py` for what is done where classes must satisfy more than k;
-this file only decides how much of each is done.
+`kernels/annealing.py` for the refinement, `kernels/moving.py` and `kernels/pouring.py` for what is done where classes
+must satisfy more than k; this file only decides how much of each is done.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.ahead import NOTHING_AHEAD, Ahead, looking_ahead
-from kanon_spark.kernels.annealing import anneal
+from kanon_spark.kernels.ahead import Neighbours, neighbours_ahead
+from kanon_spark.kernels.annealing import anneal, near_each
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.guard import NOTHING
 from kanon_spark.kernels.lattice import (
@@ -27,6 +26,7 @@ from kanon_spark.kernels.lattice import (
 )
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.mending import mend
+from kanon_spark.kernels.moving import move_to_neighbours
 from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.pouring import pour
 from kanon_spark.kernels.stealing import steal
@@ -41,8 +41,9 @@ _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_0
 _POLISH, _SWAP = 0.7, 0.25
 # Where there is a guard, a step takes two or three times as long, and swaps win more for their time.
 _GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
-# Polishing looks at every class for each neighbourhood: with so many of them swaps reach the same loss sooner.
-_GUARDED_SWAP_ALONE = 0.5
+# Polishing looks at every class for each neighbourhood, stealing and pouring at all groups and boxes: with so many of
+# them swaps reach the same loss sooner, and most of it was won by moves before.
+_GUARDED_SWAP_ALONE = 0.2
 _CHEAP = 1.0  # what a group may cost that is filled by stealing
 _ALONE = 54_000  # signatures that are no block: one process has them all, and the other cores are idle meanwhile
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
@@ -67,23 +68,22 @@ class Lattice:
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
-        guarded_alone = piece.problem.guard.asks and piece.problem.size >= _ALONE and self.refines(piece.whole_size)
-        with looking_ahead(piece.problem, upto=_CHEAP) if guarded_alone else nullcontext(NOTHING_AHEAD) as ahead:
-            return self._solve(piece, ahead)
+        with neighbours_ahead(piece.problem, begin=_is_alone(piece) and self.refines(piece.whole_size)) as near:
+            return self._solve(piece, near)
 
-    def _solve(self, piece: Piece, ahead: Ahead) -> Solution:
+    def _solve(self, piece: Piece, near: Neighbours) -> Solution:
         problem = piece.problem
         whole = np.isinf(piece.stop)
-        class_of, hard = self._greedy(piece, ties=TIE_ORDERS[0])
+        class_of, hard = self._greedy(piece, near, ties=TIE_ORDERS[0])
         cap = None if whole else piece.stop
         bound = simple_bound(problem, ceiling=piece.suppressed, cap=cap, reached=loss_of_each(problem, class_of))
         if not self.refines(piece.whole_size):
             return Solution(class_of, bound)
         if not hard and count_misplaced(problem, class_of, bound) > _FEW * problem.size:
             # Ties swing the result by up to a percent. Where there is something to win, try several orders.
-            others = [self._greedy(piece, ties=ties)[0] for ties in TIE_ORDERS[1:]]
+            others = [self._greedy(piece, near, ties=ties)[0] for ties in TIE_ORDERS[1:]]
             class_of = min([class_of, *others], key=lambda each: _worth(piece, each))
-        return Solution(self._refine(piece, class_of, bound, ahead), bound)
+        return Solution(self._refine(piece, class_of, bound, near), bound)
 
     def refines(self, whole_size: int) -> bool:
         """Refinement pays where its work is not spread too thinly."""
@@ -91,27 +91,28 @@ class Lattice:
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Polish and swap in proportion to what is misplaced in this piece, then steal, then pour."""
-        return self._refine(piece, class_of, bound, NOTHING_AHEAD)
+        return self._refine(piece, class_of, bound, Neighbours(piece.problem))
 
     def _refine(
-        self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], ahead: Ahead
+        self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], near: Neighbours
     ) -> NDArray[np.int32]:
         problem = piece.problem
-        polishing, swapping = _POLISH, _SWAP
-        if problem.guard.asks:
-            alone = problem.size >= _ALONE
-            polishing, swapping = (0.0, _GUARDED_SWAP_ALONE) if alone else (_GUARDED_POLISH, _GUARDED_SWAP)
         whole_work = min(_WORK[self.effort] * piece.whole_size, _MOST_WORK[self.effort])
         misplaced = count_misplaced(problem, class_of, bound)
         work = whole_work * misplaced / max(1, piece.whole_size)
-        class_of = self._polish(piece, class_of, bound, work=polishing * work)
         measured = Measured.of(problem)
-        near = ahead.near(class_of)
-        class_of = anneal(problem, measured, class_of, work=swapping * work, seed=piece.seed, near=near)
+
+        def swap(class_of: NDArray[np.int32], share: float) -> NDArray[np.int32]:
+            known = near.of_placed(class_of) if problem.guard.asks else None
+            return anneal(problem, measured, class_of, work=share * work, seed=piece.seed, near=known)
+
+        if _is_alone(piece) and self.effort != "high":
+            class_of = swap(class_of, _GUARDED_SWAP_ALONE)
+            return _better(piece, measured, class_of, self._pour(piece, class_of, work=work, gain=_ROUGH_GAIN))
+        polishing, swapping = (_GUARDED_POLISH, _GUARDED_SWAP) if problem.guard.asks else (_POLISH, _SWAP)
+        class_of = swap(self._polish(piece, class_of, bound, work=polishing * work), swapping)
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
-        class_of = _better(
-            piece, measured, class_of, steal(problem, class_of, upto=_CHEAP, groups=ahead.groups(class_of))
-        )
+        class_of = _better(piece, measured, class_of, steal(problem, class_of, upto=_CHEAP))
         return _better(piece, measured, class_of, self._pour(piece, class_of, work=work))
 
     def _polish(
@@ -128,17 +129,18 @@ class Lattice:
         return more(class_of, work, piece.seed)
 
     @staticmethod
-    def _pour(piece: Piece, class_of: NDArray[np.int32], *, work: float) -> NDArray[np.int32]:
+    def _pour(
+        piece: Piece, class_of: NDArray[np.int32], *, work: float, gain: float = _PROBE_GAIN
+    ) -> NDArray[np.int32]:
         """Pour from dear classes into cheaper boxes, where a guard stands in the way of everything else."""
         problem = piece.problem
 
         def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
             return pour(problem, class_of, work=work, seed=seed)
 
-        return _while_it_pays(piece, class_of, more, work=work) if problem.guard.asks else class_of
+        return _while_it_pays(piece, class_of, more, work=work, gain=gain) if problem.guard.asks else class_of
 
-    @staticmethod
-    def _greedy(piece: Piece, *, ties: int) -> tuple[NDArray[np.int32], bool]:
+    def _greedy(self, piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached.
 
         Returns:
@@ -148,6 +150,7 @@ class Lattice:
         class_of = close_cheapest_first(problem, stop=piece.stop, ties=ties)
         hard = _is_hard(piece, int((class_of == FREE).sum()))
         if np.isinf(piece.stop):
+            class_of = self._move(piece, class_of, near) if hard and (class_of >= 0).any() else class_of
             class_of = place_rest(piece, class_of)
         if hard:
             price = min(piece.stop, piece.suppressed)
@@ -158,6 +161,20 @@ class Lattice:
 
             class_of = _while_it_pays(piece, class_of, more, work=work, gain=_ROUGH_GAIN, open_cost=price)
         return class_of, hard
+
+    def _move(self, piece: Piece, class_of: NDArray[np.int32], near: Neighbours) -> NDArray[np.int32]:
+        """Let what a guard has kept open, or forced into dear company, look at the classes of its neighbours."""
+        problem = piece.problem
+        if self.refines(piece.whole_size):
+            return move_to_neighbours(problem, class_of, near.of_all)
+        # Nobody will ask again who is near whom: only what is open needs to know.
+        placed, free = (np.flatnonzero(some).astype(np.int32) for some in (class_of >= 0, class_of < 0))
+        return move_to_neighbours(problem, class_of, near_each(problem, Measured.of(problem), placed, free))
+
+
+def _is_alone(piece: Piece) -> bool:
+    """Whether a piece with a guard is larger than any block, so that one process has it all."""
+    return piece.problem.guard.asks and piece.problem.size >= _ALONE
 
 
 def _is_hard(piece: Piece, left: int) -> bool:

@@ -1,6 +1,5 @@
 """Greedy, refinement, merging and mending where classes must satisfy more than k, judged from the definitions."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from random_guards import SEEDS, TRIVIAL, Guarded, guarded
 from random_problems import class_loss, problems, random_problem
 
 from kanon_spark.hierarchy.tree import Tree
-from kanon_spark.kernels.ahead import NOTHING_AHEAD
+from kanon_spark.kernels.ahead import neighbours_ahead
 from kanon_spark.kernels.balance import enter, most_that_may_leave, new_balance
 from kanon_spark.kernels.lattice import FREE, attach_rest, close_cheapest_first
 from kanon_spark.kernels.levels import Levels
@@ -294,7 +293,7 @@ def test_looking_ahead_changes_nothing(problem: Problem, seed: int, stop: float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattice, "_ALONE", 0)
         ahead = Lattice().solve(piece)
-        patch.setattr(lattice, "looking_ahead", lambda problem, *, upto: nullcontext(NOTHING_AHEAD))
+        patch.setattr(lattice, "neighbours_ahead", lambda problem, *, begin: neighbours_ahead(problem, begin=False))
         alone = Lattice().solve(piece)
     assert_good(world, ahead.class_of)
     assert (ahead.class_of == alone.class_of).all() and (ahead.bound == alone.bound).all()
