@@ -106,14 +106,10 @@ def anneal(
     return refined if measured.total(refined, problem.rows, suppressed=0.0) < before else class_of
 
 
-def near_each(problem: Problem, measured: Measured, placed: Ints, asking: Ints | None = None) -> Ints:
-    """The placed signatures that are nearest to each asking one; -1 where there are fewer, and for all others.
-
-    Where nothing else is said, all that are placed ask.
-    """
-    asking = placed if asking is None else asking
+def near_each(problem: Problem, measured: Measured, placed: Ints) -> Ints:
+    """The placed signatures that are nearest to each placed one; -1 where there are fewer, and for all others."""
     near = np.full((problem.size, NEIGHBOURS), -1, np.int32)
-    near[asking] = neighbours(measured, plant(measured, placed), asking, problem.persons, NEIGHBOURS)
+    near[placed] = neighbours(measured, plant(measured, placed), placed, problem.persons, NEIGHBOURS)
     return near
 
 

@@ -228,9 +228,23 @@ def tabulate(rules, box, everything):  # type: ignore[no-untyped-def]
                 table[v] = 0.0
             for v in range(high + 1, end):
                 table[v] = rules.place[v] - rules.place[high]
+        elif kind == NODE:
+            _climb(rules.parent, rules.lo, rules.hi, rules.loss, box.node[j], box.cost[j], table[base:end])
         else:
             for v in range(base, end):
                 table[v] = rise(rules, box, j, v - base)
+
+
+@njit(cache=True)
+def _climb(parent, lo, hi, loss, v, cost, table):  # type: ignore[no-untyped-def]
+    """Fill the table of a QI with a hierarchy: each step towards the root prices the values that it adds at once."""
+    low, high = lo[v], hi[v]
+    table[low:high] = 0.0
+    while low > 0 or high < len(table):
+        v = parent[v]
+        table[lo[v] : low] = loss[v] - cost
+        table[high : hi[v]] = loss[v] - cost
+        low, high = lo[v], hi[v]
 
 
 @njit(cache=True)

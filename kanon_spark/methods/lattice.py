@@ -7,11 +7,11 @@ must satisfy more than k; this file only decides how much of each is done.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.kernels.ahead import Neighbours, neighbours_ahead
 from kanon_spark.kernels.annealing import anneal, near_each
 from kanon_spark.kernels.bounds import simple_bound
 from kanon_spark.kernels.guard import NOTHING
@@ -29,6 +29,7 @@ from kanon_spark.kernels.mending import mend
 from kanon_spark.kernels.moving import move_to_neighbours
 from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.pouring import pour
+from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.stealing import steal
 from kanon_spark.methods.base import Effort, Leftover, Piece, Solution
 
@@ -45,7 +46,7 @@ _GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
 # them swaps reach the same loss sooner, and most of it was won by moves before.
 _GUARDED_SWAP_ALONE = 0.2
 _CHEAP = 1.0  # what a group may cost that is filled by stealing
-_ALONE = 54_000  # signatures that are no block: one process has them all, and the other cores are idle meanwhile
+_ALONE = 54_000  # signatures that are no block: one process has them all
 _HEAT: dict[Effort, float] = {"fast": 0.0, "normal": 0.0, "high": 0.03}
 _FEW = 0.01  # share of misplaced signatures below which other tie orders are not worth their listing
 # A guard is hard to satisfy if it leaves this share of the signatures open. What they cost then matters more than the
@@ -55,6 +56,8 @@ _POUR_WORK, _MOST_POUR_WORK = 10_000.0, 1e9
 # Where there is a guard, what helps against one may not against another: spend a tenth of the work, and the rest only
 # if that lowered the loss by this share. Pouring what is still rough must be worth more, for refinement follows.
 _PROBE, _PROBE_GAIN, _ROUGH_GAIN = 0.1, 2e-4, 1e-2
+
+Neighbours = Callable[[], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,8 @@ class Lattice:
 
     def solve(self, piece: Piece) -> Solution:
         """Greedy, then the rest attached where the piece is solved to the end, then refined."""
-        with neighbours_ahead(piece.problem, begin=_is_alone(piece) and self.refines(piece.whole_size)) as near:
-            return self._solve(piece, near)
-
-    def _solve(self, piece: Piece, near: Neighbours) -> Solution:
         problem = piece.problem
+        near = _neighbours(problem)
         whole = np.isinf(piece.stop)
         class_of, hard = self._greedy(piece, near, ties=TIE_ORDERS[0])
         cap = None if whole else piece.stop
@@ -91,7 +91,7 @@ class Lattice:
 
     def refine(self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64]) -> NDArray[np.int32]:
         """Polish and swap in proportion to what is misplaced in this piece, then steal, then pour."""
-        return self._refine(piece, class_of, bound, Neighbours(piece.problem))
+        return self._refine(piece, class_of, bound, _neighbours(piece.problem))
 
     def _refine(
         self, piece: Piece, class_of: NDArray[np.int32], bound: NDArray[np.float64], near: Neighbours
@@ -103,7 +103,7 @@ class Lattice:
         measured = Measured.of(problem)
 
         def swap(class_of: NDArray[np.int32], share: float) -> NDArray[np.int32]:
-            known = near.of_placed(class_of) if problem.guard.asks else None
+            known = near() if problem.guard.asks and (class_of >= 0).all() else None
             return anneal(problem, measured, class_of, work=share * work, seed=piece.seed, near=known)
 
         if _is_alone(piece) and self.effort != "high":
@@ -140,7 +140,8 @@ class Lattice:
 
         return _while_it_pays(piece, class_of, more, work=work, gain=gain) if problem.guard.asks else class_of
 
-    def _greedy(self, piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
+    @staticmethod
+    def _greedy(piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached.
 
         Returns:
@@ -150,7 +151,8 @@ class Lattice:
         class_of = close_cheapest_first(problem, stop=piece.stop, ties=ties)
         hard = _is_hard(piece, int((class_of == FREE).sum()))
         if np.isinf(piece.stop):
-            class_of = self._move(piece, class_of, near) if hard and (class_of >= 0).any() else class_of
+            if hard and (class_of >= 0).any():
+                class_of = move_to_neighbours(problem, class_of, near())
             class_of = place_rest(piece, class_of)
         if hard:
             price = min(piece.stop, piece.suppressed)
@@ -162,14 +164,11 @@ class Lattice:
             class_of = _while_it_pays(piece, class_of, more, work=work, gain=_ROUGH_GAIN, open_cost=price)
         return class_of, hard
 
-    def _move(self, piece: Piece, class_of: NDArray[np.int32], near: Neighbours) -> NDArray[np.int32]:
-        """Let what a guard has kept open, or forced into dear company, look at the classes of its neighbours."""
-        problem = piece.problem
-        if self.refines(piece.whole_size):
-            return move_to_neighbours(problem, class_of, near.of_all)
-        # Nobody will ask again who is near whom: only what is open needs to know.
-        placed, free = (np.flatnonzero(some).astype(np.int32) for some in (class_of >= 0, class_of < 0))
-        return move_to_neighbours(problem, class_of, near_each(problem, Measured.of(problem), placed, free))
+
+def _neighbours(problem: Problem) -> Neighbours:
+    """Gives the neighbours of every signature, whatever its class; they are looked for once, when they are needed."""
+    everyone = np.arange(problem.size, dtype=np.int32)
+    return cache(lambda: near_each(problem, Measured.of(problem), everyone))
 
 
 def _is_alone(piece: Piece) -> bool:
