@@ -180,7 +180,8 @@ class EncodedTable:
         count = self.signatures.count
         solved = form_classes(self.ctx, solver, table, count=count, execution=execution, folder=folder)
         judges = self.judges(loaded, solver)
-        if judges:
+        over_blocks = not self.fits_one_process(solver, execution)
+        if judges or (over_blocks and solver.demands is not None):
             with self.ctx.stage("rejudge"):
                 solved.entries, solved.broken = rejudge(
                     self.ctx,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.kernels.guard import Guard
-from kanon_spark.kernels.lattice import FREE
+from kanon_spark.kernels.lattice import FREE, close_cheapest_first
 from kanon_spark.kernels.mending import good_classes, mend
 from kanon_spark.kernels.problem import OWN, Problem
 from kanon_spark.methods.base import Piece, Solution
@@ -29,7 +29,13 @@ def keep_good(piece: Piece, solution: Solution, *, mends: bool) -> Solution:
         placed = solution.class_of >= 0
         kept = placed & good[np.where(placed, solution.class_of, 0)] if len(good) else placed
         return replace(solution, class_of=np.where(kept, solution.class_of, FREE).astype(np.int32))
-    return _changed(solution, mend(problem, solution.class_of, suppressible=piece.suppressible))
+    mended = mend(problem, solution.class_of, suppressible=piece.suppressible)
+    if problem.rows[mended == FREE].sum() > piece.suppressible:
+        # One bad class may have swallowed all good ones. Cheap groups that are good by themselves are a better start.
+        anew = mend(problem, close_cheapest_first(problem), suppressible=piece.suppressible)
+        if problem.rows[anew == FREE].sum() < problem.rows[mended == FREE].sum():
+            mended = anew
+    return _changed(solution, mended)
 
 
 def keep_good_after_suppression(piece: Piece, solution: Solution, judged: Judged) -> Solution:

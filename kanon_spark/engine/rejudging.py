@@ -5,6 +5,8 @@
 - With a unit, alpha is the share of the distinct persons of a published class. Kernels add up what signatures hold, and
   such counts do not add up where a person stands in several signatures: here persons are counted as they are.
 - k-map asks how many persons of a population fit what a class publishes (`fitting.py`).
+- What blocks have left open looked for a class among a few that were near (`reopen.py`). Where more of it is left than
+  may be suppressed, each signature becomes a class of its own here, which breaks a demand like any other.
 
 Classes that break a demand are united with the class with which they lose least, and with more of them from round to
 round. All models but alpha by distinct persons are union safe, so that this comes to an end: at the latest with one
@@ -54,6 +56,11 @@ def rejudge(
     and the verifier ends the run.
     """
     first = entries
+    if _leaves_too_much(solver, entries):
+        path = folder("opened")
+        _each_alone(solver, entries, block_size).write.mode("overwrite").parquet(path)
+        entries = ctx.spark.read.schema(solver.schema).parquet(path)
+        judges = [demands_judge(solver), *judges]
     failing = np.zeros(0, np.int64)
     for number in range(MOST_ROUNDS):
         failing = _all_failing(entries, judges)
@@ -76,8 +83,33 @@ def rejudge(
     return ctx.spark.read.schema(solver.schema).parquet(path), len(failing)
 
 
+def _leaves_too_much(solver: Solver, entries: "DataFrame") -> bool:
+    """Whether a guard has kept more rows out of all classes than may be suppressed, by a method that joins them."""
+    from pyspark.sql import functions as F
+
+    if solver.demands is None or solver.method.leftover != "join":
+        return False
+    left = entries.where("class_id < 0").agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0]  # one row
+    return int(left) > solver.suppressible
+
+
+def _each_alone(solver: Solver, entries: "DataFrame", block_size: int) -> "DataFrame":
+    """The entries with every open signature in a class of its own."""
+    from pyspark.sql import functions as F
+
+    def part(frame: pd.DataFrame) -> pd.DataFrame:
+        alone = frame.assign(united=np.arange(len(frame)))
+        return solver.unite(alone, turn=_TURN - 1, block=int(frame["bin"].iloc[0]))
+
+    left = entries.where("class_id < 0")
+    bins = -(-left.count() // block_size)
+    binned = left.withColumn("bin", F.pmod(F.col("h"), F.lit(bins)).cast("int"))
+    alone = binned.groupBy("bin").applyInPandas(part, solver.schema)
+    return entries.where("class_id >= 0").unionByName(alone.select(*entries.columns))
+
+
 def _all_failing(entries: "DataFrame", judges: Sequence[Judge]) -> NDArray[np.int64]:
-    return np.unique(np.concatenate([judge(entries) for judge in judges]))
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *[judge(entries) for judge in judges]]))
 
 
 def judges_of(
@@ -108,6 +140,16 @@ def judges_of(
     if population is not None and privacy.k_map is not None:
         judges.append(population_judge(encoding, population, k=privacy.k_map.k, unit=privacy.unit))
     return judges
+
+
+def demands_judge(solver: Solver) -> Judge:
+    """Judge classes by k and what is asked beyond it, as kernels do."""
+
+    def judge(entries: "DataFrame") -> NDArray[np.int64]:
+        held = merged_histograms(entries.where("class_id >= 0"), ["class_id"])
+        return _failing(with_goodness(held, k=solver.k, demands=solver.demands))
+
+    return judge
 
 
 def histogram_judge(sensitive: Sensitive, *, k: int) -> Judge:
