@@ -80,6 +80,20 @@ def manifest_columns(manifest: Mapping[str, Any]) -> dict[str, SensitiveSpec]:
         ) from None
 
 
+def with_more(known: Mapping[str, SensitiveSpec], asked: Mapping[str, SensitiveSpec]) -> dict[str, SensitiveSpec]:
+    """What is known to be asked of each column, and what is asked now: a model that both name is the one asked now.
+
+    >>> found = with_more({"ill": SensitiveSpec(l_diversity=2, alpha=0.5)}, {"ill": SensitiveSpec(alpha=0.3)})
+    >>> found["ill"].l_diversity.l, found["ill"].alpha.alpha
+    (2.0, 0.3)
+    """
+    merged = dict(known)
+    for name, spec in asked.items():
+        own = {key: getattr(spec, key) for key in type(spec).model_fields if getattr(spec, key) is not None}
+        merged[name] = known[name].model_copy(update=own) if name in known else spec
+    return merged
+
+
 def hierarchy_files(given: Sequence[str]) -> dict[str, CsvSpec]:
     """`COLUMN=FILE`, once per column."""
     files = {}

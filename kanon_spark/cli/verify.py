@@ -101,7 +101,7 @@ def verify(
     quiet: Quiet = False,
 ) -> None:
     """Check a table that claims to be k-anonymous, with code that shares nothing with the methods."""
-    from kanon_spark.cli.asked import hierarchy_files, manifest_columns, sensitive_columns
+    from kanon_spark.cli.asked import hierarchy_files, manifest_columns, sensitive_columns, with_more
     from kanon_spark.config.loader import load_config
     from kanon_spark.releases.manifest import read_manifest
 
@@ -120,7 +120,7 @@ def verify(
         hierarchies=files,
     )
     if known is not None and loaded is None:
-        columns = {**manifest_columns(known), **columns}
+        columns = with_more(manifest_columns(known), columns)
     if (k_map is None) != (population is None):
         raise RequestError("--k-map and --population belong together", where="verify", fix="give both, or neither")
 
@@ -202,13 +202,26 @@ def _judge(
     if loaded is not None:
         from kanon_spark.engine.verification import verify_with_config
 
-        verdict = _with_models(verify_with_config(loaded, table=table, spark=spark), table, question, loaded, asked)
+        verdict = _with_own_k(verify_with_config(loaded, table=table, spark=spark), table, question, loaded)
+        verdict = _with_models(verdict, table, question, loaded, asked)
     else:
         from kanon_spark.verify.table import verify_table
 
         models = {"asked": asked} if asked else {}
         verdict = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit, **models)
     return verdict if manifest is None else _against_manifest(verdict, manifest)
+
+
+def _with_own_k(verdict: "Verdict", table: "DataFrame", question: Question, loaded: "LoadedConfig") -> "Verdict":
+    """Add what --k and --qi ask beyond the configuration; by rows, unless --unit names a column of the table."""
+    from kanon_spark.verify.table import verify_table
+
+    config = loaded.config
+    more = (question.k or 0) > config.privacy.k or set(question.qi) != set(config.columns.quasi_identifiers)
+    if not more:
+        return verdict
+    (check, *_) = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit).checks
+    return replace(verdict, checks=(*verdict.checks, replace(check, name="k as asked")))
 
 
 def _with_models(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kanon_spark.privacy.columns import Column
 
 _WISHES = "privacy.personal_k"
+_COARSE = "ask for less, or expect a coarse release"
 _LESS = "ask for less, or allow more suppression (privacy.max_suppression)"
 
 
@@ -164,6 +165,7 @@ def _coverage(
 
 def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -> Iterator[Finding]:
     from kanon_spark.methods.full_domain import most_suppressed
+    from kanon_spark.privacy.alpha import Alpha
     from kanon_spark.privacy.feasibility import forced, impossible
     from kanon_spark.privacy.l_diversity import Entropy, Recursive
 
@@ -184,7 +186,9 @@ def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -
                 )
             for text in forced([column], alone):
                 message = text.removeprefix(f"{column.name}: ")
-                yield Finding("warning", path, message, "ask for less, or expect a coarse release")
+                misnamed = isinstance(model, Alpha) and model.unknown > 0
+                fix = "write them as the column does, 3.0 and not 3" if misnamed else _COARSE
+                yield Finding("warning", path, message, fix)
 
 
 def _population(spark: "SparkSession", loaded: LoadedConfig) -> Iterator[Finding]:

@@ -19,10 +19,11 @@ from kanon_spark.privacy.columns import Column
 
 @dataclass(frozen=True)
 class Alpha:
-    """A share of at most alpha, for all values or for the named codes."""
+    """A share of at most alpha, for all values or for the named codes; how many named values have none is `unknown`."""
 
     alpha: float
     values: tuple[int, ...] | None = None
+    unknown: int = 0
     union_safe: ClassVar[bool] = True  # the share of a union lies between the two
     relative: ClassVar[bool] = False
     code: ClassVar[int] = ALPHA

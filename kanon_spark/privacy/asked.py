@@ -36,9 +36,11 @@ def _model(spec: LDiversitySpec | TClosenessSpec | AlphaSpec | BetaSpec | float,
         case TClosenessSpec():
             return TCloseness(spec.t, spec.distance)
         case AlphaSpec():
-            # A named value that nobody carries cannot be carried by too many.
-            known = None if spec.values is None else tuple(codes[text] for text in spec.values if text in codes)
-            return Alpha(spec.alpha, known)
+            if spec.values is None:
+                return Alpha(spec.alpha)
+            # A named value that nobody carries cannot be carried by too many; but it may be misspelt.
+            known = tuple(codes[text] for text in spec.values if text in codes)
+            return Alpha(spec.alpha, known, unknown=len(spec.values) - len(known))
         case BetaSpec():
             return BetaLikeness(spec.beta, spec.kind)
         case _:

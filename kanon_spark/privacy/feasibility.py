@@ -4,7 +4,8 @@ All models are union safe: if every class satisfied one, the whole release, thei
 whole table breaks cannot be met by any classes, whatever the method; only suppression can change that. What may be
 suppressed is taken where it helps most: nulls first, then from the most frequent values, all cut down to one height.
 t-closeness, beta-likeness and delta-disclosure hold the classes against the release itself: one class of everything
-always satisfies them, so they are never impossible, but some demands allow nothing else (`forced`).
+always satisfies them, so that they are impossible only where `max_level` forbids such a class, which shows when classes
+are formed; but some demands allow nothing else (`forced`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,13 +57,22 @@ def impossible(
 
 
 def forced(columns: Sequence[Column], models: Mapping[str, Sequence[Model]]) -> list[str]:
-    """Explain each demand that can be met only by very few classes, so that hardly anything would be told apart."""
+    """Explain each demand that can hardly be what is meant.
+
+    It can be met only by very few classes, so that hardly anything would be told apart, or it names values that nobody
+    carries, perhaps because they are written otherwise in the table.
+    """
     found = []
     for column in columns:
         present = column.counts[column.counts > 0]
         if not len(present):
             continue
         for model in models.get(column.name, ()):
+            if isinstance(model, Alpha) and model.unknown:
+                found.append(
+                    f"{column.name}: {model.unknown} of the values that alpha names do not occur as they are written, "
+                    "and limit nothing"
+                )
             if isinstance(model, TCloseness) and model.t == 0:
                 most, why = int(np.gcd.reduce(present)), "every class must repeat the release's distribution exactly"
             elif isinstance(model, DeltaDisclosure):

@@ -130,6 +130,7 @@ def test_the_manifest_says_which_models_the_rows_must_hold(asked: Asked, tmp_pat
     more = ["--sensitive", "ill", "--l-diversity", "ill=4"]
     assert CliRunner().invoke(app, ["verify", "t", "--manifest", told, *more]).exit_code == 0
     assert asked.questions[1]["asked"].judged["ill"].l_diversity.l == 4
+    assert asked.questions[1]["asked"].judged["ill"].alpha.values == ("HIV",)  # what is not named anew stays asked
     by_person = manifest(tmp_path, privacy={**k, "unit": "pid", **MODELS})
     assert CliRunner().invoke(app, ["verify", "t", "--manifest", by_person]).exit_code == 0
     assert "asked" not in asked.questions[2]
@@ -154,6 +155,26 @@ def test_a_configuration_asks_for_the_whole_proof(asked: Asked, tmp_path: Path) 
     assert CliRunner().invoke(app, ["verify", "t", "--config", str(path)]).exit_code == 0
     (question,) = asked.questions
     assert question == {"table": "frame", "spark": "spark"}
+
+
+@pytest.mark.parametrize(
+    ("options", "question"),
+    [
+        (["--k", "9"], {"qi": ("age",), "k": 9, "unit": None}),
+        (["--qi", "age,zip"], {"qi": ("age", "zip"), "k": 5, "unit": None}),
+        (["--k", "4"], None),
+    ],
+)
+def test_options_ask_more_than_the_configuration(
+    asked: Asked, tmp_path: Path, options: list[str], question: dict[str, Any] | None
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("columns: {quasi_identifiers: [age]}\nprivacy: {k: 5}\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["verify", "t", "--config", str(path), "--json", *options])
+    assert result.exit_code == 0
+    assert asked.questions[1:] == ([] if question is None else [question])
+    names = [check["name"] for check in json.loads(result.stdout.splitlines()[-1])["checks"]]
+    assert ("k as asked" in names) == (question is not None)
 
 
 @pytest.fixture

@@ -160,6 +160,16 @@ def test_demands_that_leave_hardly_any_class_are_told() -> None:
     assert forced([Column("ill", np.zeros(2, np.int64))], {"ill": models}) == []
 
 
+def test_values_that_nobody_carries_are_told() -> None:
+    spec = SensitiveSpec.model_validate({"alpha": {"alpha": 0.3, "values": ["flu", "HIV", "hiv "]}})
+    models = models_of(spec, PrivacySpec(), {"flu": 0, "cold": 1})
+    assert models == (Alpha(0.3, (0,), unknown=2),)
+    assert forced([ILL], {"ill": models}) == [
+        "ill: 2 of the values that alpha names do not occur as they are written, and limit nothing"
+    ]
+    assert forced([ILL], {"ill": models_of(spec, PrivacySpec(), {"flu": 0, "HIV": 1, "hiv ": 2})}) == []
+
+
 def test_options_are_read_like_a_configuration() -> None:
     found = sensitive_columns(
         ["ill", "pay"],
