@@ -72,7 +72,7 @@ def test_a_column_goes_before_what_holds_for_all() -> None:
     assert models_of(own, privacy, {"flu": 1}) == (
         Recursive(3, 2),
         TCloseness(0.3),
-        Alpha(0.4, (1,)),
+        Alpha(0.4, (1,), unknown=1),
         BetaLikeness(2, "enhanced"),
         DeltaDisclosure(2),
     )
