@@ -37,10 +37,10 @@ def world(spark: "SparkSession", tmp_path: Any) -> World:
     return made
 
 
-SLOW = [pytest.param(method, marks=pytest.mark.slow) for method in ("mst", "kmember", "sbca", "mondrian")]
+SLOW = [pytest.param(method, marks=pytest.mark.slow) for method in ("mst", "prgain", "kmember", "sbca", "mondrian")]
 
 
-@pytest.mark.parametrize("method", ["lattice", "prgain", *SLOW])
+@pytest.mark.parametrize("method", ["lattice", *SLOW])
 def test_nothing_is_suppressed_over_blocks(world: World, method: str) -> None:
     model = {"l_diversity": {"l": 2, "kind": "recursive", "c": 1.2}}
     release = world.run(ask(world, model, method, BLOCKS))
