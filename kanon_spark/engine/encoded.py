@@ -190,6 +190,7 @@ class EncodedTable:
                     judges,
                     block_size=execution.block_size or BLOCK_SIZE,
                     folder=folder,
+                    over_blocks=over_blocks,
                 )
         return solved
 

@@ -49,6 +49,7 @@ def rejudge(
     *,
     block_size: int,
     folder: Callable[[str], str],
+    over_blocks: bool,
 ) -> "tuple[DataFrame, int]":
     """Entries whose classes pass every judge; where anything had to be united, `folder("recoding")` is written anew.
 
@@ -56,9 +57,10 @@ def rejudge(
     and the verifier ends the run.
     """
     first = entries
-    if _leaves_too_much(solver, entries):
+    left = _left_open(entries) if over_blocks and solver.demands is not None and solver.method.leftover == "join" else 0
+    if left > solver.suppressible:
         path = folder("opened")
-        _each_alone(solver, entries, block_size).write.mode("overwrite").parquet(path)
+        _each_alone(solver, entries, bins=-(-left // block_size)).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
         judges = [demands_judge(solver), *judges]
     failing = np.zeros(0, np.int64)
@@ -83,17 +85,14 @@ def rejudge(
     return ctx.spark.read.schema(solver.schema).parquet(path), len(failing)
 
 
-def _leaves_too_much(solver: Solver, entries: "DataFrame") -> bool:
-    """Whether a guard has kept more rows out of all classes than may be suppressed, by a method that joins them."""
+def _left_open(entries: "DataFrame") -> int:
+    """Rows that have no class."""
     from pyspark.sql import functions as F
 
-    if solver.demands is None or solver.method.leftover != "join":
-        return False
-    left = entries.where("class_id < 0").agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0]  # one row
-    return int(left) > solver.suppressible
+    return int(entries.where("class_id < 0").agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0])  # one row
 
 
-def _each_alone(solver: Solver, entries: "DataFrame", block_size: int) -> "DataFrame":
+def _each_alone(solver: Solver, entries: "DataFrame", *, bins: int) -> "DataFrame":
     """The entries with every open signature in a class of its own."""
     from pyspark.sql import functions as F
 
@@ -101,9 +100,7 @@ def _each_alone(solver: Solver, entries: "DataFrame", block_size: int) -> "DataF
         alone = frame.assign(united=np.arange(len(frame)))
         return solver.unite(alone, turn=_TURN - 1, block=int(frame["bin"].iloc[0]))
 
-    left = entries.where("class_id < 0")
-    bins = -(-left.count() // block_size)
-    binned = left.withColumn("bin", F.pmod(F.col("h"), F.lit(bins)).cast("int"))
+    binned = entries.where("class_id < 0").withColumn("bin", F.pmod(F.col("h"), F.lit(bins)).cast("int"))
     alone = binned.groupBy("bin").applyInPandas(part, solver.schema)
     return entries.where("class_id >= 0").unionByName(alone.select(*entries.columns))
 
@@ -223,7 +220,7 @@ def _united(solver: Solver, entries: "DataFrame", failing: NDArray[np.int64], *,
     from pyspark.sql import functions as F
 
     outs = solver.codebook.node_layout.names("out")
-    # One short row per class, of k persons at least.
+    # One short row per class, of k persons at least, and per signature that blocks have left open.
     classes = (
         entries.where(F.col("class_id") >= 0)
         .groupBy("class_id")
