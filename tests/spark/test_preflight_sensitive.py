@@ -103,6 +103,19 @@ def test_demands_that_leave_no_choice_are_warned_of(spark: SparkSession, people:
     assert "at most 3 classes" in found[1].message
 
 
+def test_values_that_are_named_in_vain_are_warned_of(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
+    asked = {
+        "ill": {"alpha": {"alpha": 0.9, "values": ["HIV", "hiv"]}},
+        "cost": {"alpha": {"alpha": 1, "values": ["3"]}},
+    }
+    found = check(spark, people, tmp_path, asked)
+    assert told(found) == [("warning", "columns.sensitive.ill", None), ("warning", "columns.sensitive.cost", None)]
+    assert all(each.message.startswith("1 of the values that alpha names do not occur") for each in found)
+    assert all("3.0 and not 3" in each.fix for each in found)
+    right = {"ill": {"alpha": {"alpha": 0.9, "values": ["HIV"]}}, "cost": {"alpha": {"alpha": 1, "values": ["3.0"]}}}
+    assert check(spark, people, tmp_path, right) == []
+
+
 def test_hierarchies_of_sensitive_columns(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     (tmp_path / "ill.csv").write_text("flu;common;*\n", encoding="utf-8")
     near = {"hierarchy": "ill.csv", "t_closeness": {"t": 0.5, "distance": "hierarchical"}}
