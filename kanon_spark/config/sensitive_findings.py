@@ -168,6 +168,7 @@ def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -
     from kanon_spark.privacy.alpha import Alpha
     from kanon_spark.privacy.feasibility import forced, impossible
     from kanon_spark.privacy.l_diversity import Entropy, Recursive
+    from kanon_spark.privacy.t_closeness import TCloseness
 
     columns, models = count_columns(source, config)
     members = _members(source, config) if any(column.people is not None for column in columns) else None
@@ -184,7 +185,9 @@ def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -
                 yield Finding(
                     "error" if sure else "warning", path, message, _LESS, DataError.exit_code if sure else None
                 )
-            for text in forced([column], alone):
+            if merged and isinstance(model, TCloseness):
+                continue  # the distribution of a run is another
+            for text in forced([column], alone, suppressible=suppressible):
                 message = text.removeprefix(f"{column.name}: ")
                 misnamed = isinstance(model, Alpha) and model.unknown > 0
                 fix = "write them as the column does, 3.0 and not 3" if misnamed else _COARSE

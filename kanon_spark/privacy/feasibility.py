@@ -23,6 +23,8 @@ from kanon_spark.privacy.l_diversity import Distinct
 from kanon_spark.privacy.personal_k import PersonalK
 from kanon_spark.privacy.t_closeness import TCloseness
 
+_LOOKED_AT = 10_000_000  # persons of a table whose possible sizes of classes are gone through, in half a second
+
 
 def impossible(
     columns: Sequence[Column],
@@ -56,12 +58,14 @@ def impossible(
     return found
 
 
-def forced(columns: Sequence[Column], models: Mapping[str, Sequence[Model]]) -> list[str]:
+def forced(columns: Sequence[Column], models: Mapping[str, Sequence[Model]], *, suppressible: int = 0) -> list[str]:
     """Explain each demand that can hardly be what is meant.
 
     It can be met only by very few classes, so that hardly anything would be told apart, or it names values that nobody
-    carries, perhaps because they are written otherwise in the table.
+    carries, perhaps because they are written otherwise in the table. How few classes there are is proven of the table
+    as it is: where rows may be suppressed, another distribution may allow more.
     """
+    whole = "" if suppressible == 0 else ", unless rows are suppressed"
     found = []
     for column in columns:
         present = column.counts[column.counts > 0]
@@ -75,15 +79,52 @@ def forced(columns: Sequence[Column], models: Mapping[str, Sequence[Model]]) -> 
                 )
             if isinstance(model, TCloseness) and model.t == 0:
                 most, why = int(np.gcd.reduce(present)), "every class must repeat the release's distribution exactly"
+            elif isinstance(model, TCloseness) and _acts_like_zero(column, model):
+                most, why = int(np.gcd.reduce(present)), "smaller classes cannot come so near to its distribution"
             elif isinstance(model, DeltaDisclosure):
                 most, why = int(present.min()), "every class must hold every value of the release"
             else:
                 continue
             if most == 1:
-                found.append(f"{column.name}: {model.words} leaves a single class: {why}")
+                found.append(f"{column.name}: {model.words} leaves a single class{whole}: {why}")
             elif most < 10:
-                found.append(f"{column.name}: {model.words} leaves at most {most} classes: {why}")
+                found.append(f"{column.name}: {model.words} leaves at most {most} classes{whole}: {why}")
     return found
+
+
+def _acts_like_zero(column: Column, model: TCloseness) -> bool:
+    """Whether a t above 0 leaves no more classes than a t of 0.
+
+    Where the counts of a table of n persons have the greatest common divisor g, only classes of n/g persons or a
+    multiple of that repeat its distribution: at most g. A smaller class is away from it. How far, follows from whole
+    numbers: if it has m persons, c of them with a value that a of n carry, c/m and a/n differ by as much, at least, as
+    m · a/n is away from a whole number, over m. And if its distance is at most t, no share may differ by more than
+
+        equal          t: what one value has too much is part of what is moved
+        ordered        t · (values - 1): the cumulative shares before and behind the value differ by that in sum
+        hierarchical   t · levels below the root: the equal distance is one of so many in the mean
+
+    So if some value forbids each m below n/g (and up to n/2: of two classes one is no larger), it is as if t were 0.
+    """
+    counts = column.counts[column.counts > 0]
+    everybody = int(counts.sum())
+    if model.distance == "equal":
+        steps = 1
+    elif model.distance == "ordered":
+        steps = len(counts) - 1
+    elif column.levels is not None:
+        steps = len(column.levels) - 1
+    else:
+        return False  # the table has been counted without its hierarchy
+    apart = (model.t + EPSILON) * max(1, steps)
+    smaller = min(everybody // int(np.gcd.reduce(counts)) - 1, everybody // 2)
+    if len(counts) < 2 or 2 * apart * smaller >= 1 or everybody > _LOOKED_AT:
+        return False  # one value: all classes repeat it; nor is anything forbidden that is further than half a person
+    sizes = np.arange(1, smaller + 1)
+    for count in counts:
+        over = sizes * int(count) % everybody
+        sizes = sizes[np.minimum(over, everybody - over) <= apart * sizes * everybody]
+    return len(sizes) == 0
 
 
 def impossible_k_map(k: int, population: int) -> list[str]:
@@ -174,9 +215,11 @@ def _unmet_wish(column: Column, persons: int, suppressible: int) -> str | None:
     if column.amounts is None or not column.counts.any():
         return None
     asked = np.unique(column.amounts[column.counts > 0])
-    # The most demanding go first: with the largest wish that stays, all those above it are suppressed.
+    # The most demanding go first: with the largest wish that stays, all those above it are suppressed, each with a row
+    # at least. A person may carry several wishes in several signatures: who is suppressed there may stay elsewhere. So
+    # no more is known of those who are left than that each is a person and carries a wish that stays.
     above = np.array([column.counts[column.amounts > amount].sum() for amount in asked])
-    stays = (above <= suppressible) & (asked <= persons - np.minimum(above, persons))
-    if stays.any() or column.counts.sum() <= suppressible:
+    left = np.minimum(persons, column.counts.sum() - above)
+    if ((above <= suppressible) & (asked <= left)).any() or column.counts.sum() <= suppressible:
         return None
     return f"somebody asks for a k of {int(asked[-1]):,}, and the table has {persons:,} persons"

@@ -203,7 +203,7 @@ class Judged:
                 where="privacy",
                 fix="ask for less, or allow more suppression (privacy.max_suppression)",
             )
-        return forced(self.columns, self.models)
+        return forced(self.columns, self.models, suppressible=suppressible)
 
 
 def asks_models(config: Config) -> bool:

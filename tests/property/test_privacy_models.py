@@ -1,7 +1,7 @@
 """Privacy models against literal twins: kernels, batches, unions, and demands that cannot be met."""
 
 import math
-from itertools import pairwise, product
+from itertools import chain, combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -21,12 +21,13 @@ from kanon_spark.privacy.demands import (
     members_satisfy,
     satisfies,
 )
-from kanon_spark.privacy.feasibility import impossible, level
+from kanon_spark.privacy.feasibility import forced, impossible, level
 from kanon_spark.privacy.histograms import histograms_of, merge, new_scratch
 from kanon_spark.privacy.judging import judge
 from kanon_spark.privacy.k_map import Cover, fitting_persons
 from kanon_spark.privacy.l_diversity import Distinct, Entropy, Recursive
 from kanon_spark.privacy.personal_k import PersonalK
+from kanon_spark.privacy.t_closeness import TCloseness
 
 EXAMPLES = settings(max_examples=100, deadline=None)  # the first example compiles
 
@@ -206,6 +207,55 @@ def test_personal_k_is_the_largest_wish_of_a_class(wishes: list[list[int]], supp
     tried = range(min(suppressible, len(falling)) + 1)
     possible = any(not falling[gone:] or falling[gone] <= len(falling) - gone for gone in tried)
     assert bool(impossible([column], {"own_k": [PersonalK()]}, suppressible=suppressible)) == (not possible)
+
+
+@EXAMPLES
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=10),
+    st.integers(0, 6),
+)
+def test_no_wish_of_persons_in_several_signatures_is_refused_that_can_be_met(
+    rows: list[tuple[int, int, int]], suppressible: int
+) -> None:
+    """Rows of person, signature and wish: every choice of signatures to suppress, what is left as one class."""
+    amounts = np.array([1, 2, 3, 5])
+    counts = np.bincount([wish for _, _, wish in set(rows)], minlength=4).astype(np.int64)
+    column = Column.personal("own_k", amounts, counts)
+    signatures = sorted({signature for _, signature, _ in rows})
+    possible = False
+    for gone in chain.from_iterable(combinations(signatures, number) for number in range(len(signatures) + 1)):
+        left = [row for row in rows if row[1] not in gone]
+        if len(rows) - len(left) <= suppressible:
+            persons = {person for person, _, _ in left}
+            possible |= not left or len(persons) >= max(amounts[wish] for _, _, wish in left)
+    everybody = len({person for person, _, _ in rows})
+    said = impossible([column], {"own_k": [PersonalK()]}, suppressible=suppressible, persons=everybody)
+    assert not (said and possible)
+    if suppressible == 0:
+        assert bool(said) == (not possible)
+
+
+@EXAMPLES
+@given(st.data())
+def test_a_t_that_is_called_as_good_as_zero_leaves_no_more_classes(data: st.DataObject) -> None:
+    """Every class that could be formed of a small table: none within t is smaller than one that repeats the table."""
+    counts = np.array(data.draw(st.lists(st.integers(0, 5), min_size=2, max_size=4)))
+    assume(counts.sum() > 0)
+    codes = np.arange(len(counts), dtype=np.int32)
+    levels = np.stack([codes, len(counts) + codes // 2, np.full_like(codes, 2 * len(counts))])
+    column = Column("ill", counts, ordered=True, levels=levels)
+    distance = data.draw(st.sampled_from(["equal", "ordered", "hierarchical"]))
+    model = TCloseness(data.draw(st.sampled_from([1e-6, 0.003, 0.01, 0.03, 0.1])), distance)
+    classes = [np.array(each) for each in product(*(range(count + 1) for count in counts)) if sum(each) > 0]
+    near = [each for each in classes if 2 * each.sum() <= counts.sum() and holds(model, literal(model, column, each))]
+    least = min((int(each.sum()) for each in near), default=int(counts.sum()))
+    most = int(np.gcd.reduce(counts[counts > 0]))
+    said = forced([column], {"ill": [model]})
+    if said:
+        assert int(counts.sum()) // least <= most
+        assert ("a single class" if most == 1 else f"at most {most} classes") in said[0]
+    if np.count_nonzero(counts) > 1 and model.t == 1e-6:
+        assert said
 
 
 @EXAMPLES

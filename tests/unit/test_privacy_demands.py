@@ -144,6 +144,17 @@ def test_wishes_by_brute_force(seed: int) -> None:
     assert (impossible([column], {"own": [PersonalK()]}, suppressible=suppressible) == []) == met
 
 
+def test_persons_with_several_wishes_prove_less_against_them() -> None:
+    """Four carriers of the largest wish may go, and all ten persons may still stand elsewhere with a smaller one."""
+    column = Column.personal("own", np.array([5, 8, 20]), np.array([8, 1, 4]))
+    asked = {"own": [PersonalK()]}
+    assert impossible([column], asked, persons=10, suppressible=4) == []
+    assert impossible([column], asked, persons=10, suppressible=3) != []  # somebody with 20 stays
+    assert impossible([column], asked, persons=7, suppressible=4) != []  # 8 cannot be had of seven
+    many = Column.personal("own", np.array([5, 8, 20]), np.array([6, 1, 4]))
+    assert impossible([many], asked, persons=10, suppressible=4) != []  # no more than seven are left to carry a wish
+
+
 def test_demands_that_leave_hardly_any_class_are_told() -> None:
     models: list[Model] = [TCloseness(0), DeltaDisclosure(1), TCloseness(0.1), Distinct(2)]
     assert forced([ILL], {"ill": models}) == [
@@ -158,6 +169,25 @@ def test_demands_that_leave_hardly_any_class_are_told() -> None:
         "delta-disclosure privacy (delta = 1) leaves at most 4 classes",
     ]
     assert forced([Column("ill", np.zeros(2, np.int64))], {"ill": models}) == []
+
+
+def test_a_very_small_t_is_told_like_zero() -> None:
+    """601, 299 and 100 of a thousand: five hundred persons cannot be divided so to a millionth."""
+    column = Column("ill", np.array([601, 299, 100]), ordered=True, levels=np.array([[0, 1, 2], [3, 3, 3]], np.int32))
+    for distance in ("equal", "ordered", "hierarchical"):
+        assert forced([column], {"ill": [TCloseness(1e-6, distance)]}) == [
+            f"ill: t-closeness (t = 1e-06, {distance} distance) leaves a single class: "
+            "smaller classes cannot come so near to its distribution"
+        ]
+        assert forced([column], {"ill": [TCloseness(0.01, distance)]}) == []
+    (said,) = forced([column], {"ill": [TCloseness(1e-6)]}, suppressible=1)
+    assert "leaves a single class, unless rows are suppressed: " in said
+    twice = Column("ill", np.array([602, 398]))
+    assert "leaves at most 2 classes" in forced([twice], {"ill": [TCloseness(1e-6)]})[0]
+    # Nothing is said where a hierarchy is not at hand, of a single value, or of tables too large to look at.
+    assert forced([twice], {"ill": [TCloseness(1e-6, "hierarchical")]}) == []
+    assert forced([Column("ill", np.array([7]))], {"ill": [TCloseness(1e-6)]}) == []
+    assert forced([Column("ill", np.array([6_000_001, 6_000_000]))], {"ill": [TCloseness(1e-12)]}) == []
 
 
 def test_values_that_nobody_carries_are_told() -> None:
