@@ -1,7 +1,8 @@
 """Judge the classes once more, as a whole table: what kernels could not know while they formed them.
 
 - Suppressed rows change the distribution of the release, which t-closeness, beta-likeness and delta-disclosure are
-  held against. Where one process has solved everything it has seen to that itself (`good_classes.py`); blocks cannot.
+  held against. Where one process has solved everything it has seen to that itself (`good_classes.py`), but for what is
+  suppressed here; blocks cannot.
 - With a unit, alpha is the share of the distinct persons of a published class. Kernels add up what signatures hold, and
   such counts do not add up where a person stands in several signatures: here persons are counted as they are.
 - k-map asks how many persons of a population fit what a class publishes (`fitting.py`).
@@ -130,12 +131,13 @@ def judges_of(
     """
     privacy = config.privacy
     judges: list[Judge] = []
-    if sensitive is not None and sensitive.relative and not one_process:
-        judges.append(histogram_judge(sensitive, k=privacy.k))
     if sensitive is not None and sensitive.limited and privacy.unit is not None:
         judges.append(person_judge(sensitive, source, encoding, privacy.unit))
     if population is not None and privacy.k_map is not None:
         judges.append(population_judge(encoding, population, k=privacy.k_map.k, unit=privacy.unit))
+    # One process has seen to what it suppressed itself, but not to what these judges may have to.
+    if sensitive is not None and sensitive.relative and (judges or not one_process):
+        judges.append(histogram_judge(sensitive, k=privacy.k))
     return judges
 
 
