@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kanon_spark.kernels.guard import Guard
 from kanon_spark.kernels.lattice import FREE, close_cheapest_first
 from kanon_spark.kernels.mending import good_classes, mend
-from kanon_spark.kernels.problem import OWN, Problem
+from kanon_spark.kernels.problem import OWN
 from kanon_spark.methods.base import Piece, Solution
 from kanon_spark.signatures.sensitive import Judged
 
@@ -48,20 +48,14 @@ def keep_good_after_suppression(piece: Piece, solution: Solution, judged: Judged
     while judged.relative and (solution.class_of == FREE).any() and (solution.class_of >= 0).any():
         placed = np.flatnonzero(solution.class_of >= 0)
         gone = problem.guard.take(np.flatnonzero(solution.class_of == FREE)).histograms
-        released = _part(problem, placed, Guard.of(judged.without(gone).demands, problem.guard.take(placed).histograms))
+        left = problem.guard.take(placed).histograms
+        released = problem.part(placed, Guard.of(judged.without(gone).demands, left))
         class_of = solution.class_of.copy()
         class_of[placed] = mend(released, solution.class_of[placed], suppressible=0)
         before, solution = solution, _changed(solution, class_of)
         if (before.class_of == FREE).sum() == (class_of == FREE).sum():
             break
     return solution
-
-
-def _part(problem: Problem, index: NDArray[np.int64], guard: Guard) -> Problem:
-    labels = None if problem.labels is None else problem.labels[index]
-    codes = np.asfortranarray(problem.codes[index])
-    rows, persons = problem.rows[index], problem.persons[index]
-    return replace(problem, codes=codes, rows=rows, persons=persons, labels=labels, guard=guard)
 
 
 def _changed(solution: Solution, class_of: Ints) -> Solution:

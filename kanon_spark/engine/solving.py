@@ -5,7 +5,7 @@ What stays open meets again: in one process where it fits, else gathered into re
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
@@ -242,18 +242,21 @@ def _solve_blocks(
     solver: Solver, signatures: "DataFrame", cuts: Cuts, block_size: int, factor: float, turn: int
 ) -> "DataFrame":
     """One pandas UDF call per bin of blocks."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.functions import pandas_udf
+
     bins = cuts.bins(block_size)
 
-    def put_into_bins(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        for batch in batches:
-            batch["bin"] = bins[cuts.assign(solver.codes(batch))]
-            yield batch
+    def bin_of(words: pd.DataFrame) -> pd.Series:  # Spark reads the hint
+        return pd.Series(bins[cuts.assign(solver.codes(words))])
 
     def solve_bin(frame: pd.DataFrame) -> pd.DataFrame:
         return solver.solve_bin(frame, cuts, factor=factor, turn=turn)
 
-    fields = ", ".join(f"{name} {kind}" for name, kind in signatures.dtypes)
-    binned = signatures.mapInPandas(put_into_bins, f"{fields}, bin int")
+    # Only the key words go to Python and back for this; histograms are dear to carry.
+    words = F.struct(*solver.codebook.layout.names())
+    put = pandas_udf(bin_of, "int")  # type: ignore[call-overload]  # its stubs know no frames of structs
+    binned = signatures.withColumn("bin", put(words))
     return binned.groupBy("bin").applyInPandas(solve_bin, solver.schema)
 
 

@@ -81,12 +81,8 @@ def closing_order(groups: Groups, *, ties: int = 0) -> Longs:
 
 def dearest_cost(forest: Forest) -> float:
     """The largest cost a publishable group can have: each QI at its dearest finite node."""
-    return float(
-        sum(
-            max((x for x in forest.loss[forest.start[j] : forest.start[j + 1]] if np.isfinite(x)), default=0.0)
-            for j in range(forest.width)
-        )
-    )
+    loss = np.where(np.isfinite(forest.loss), forest.loss, 0.0)
+    return float(sum(loss[forest.start[j] : forest.start[j + 1]].max(initial=0.0) for j in range(forest.width)))
 
 
 def attach_rest(problem: Problem, class_of: Ints) -> Ints:

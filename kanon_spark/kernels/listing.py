@@ -144,6 +144,7 @@ def _list_groups(  # type: ignore[no-untyped-def]
     run_end = np.zeros(width, np.int64)
     end = np.zeros(width, np.int64)  # end of the current node's members
     node = np.full(width, -1, np.int32)  # current node; -1: take the next run
+    accepted = np.zeros(width, np.bool_)  # whether the guard may accept what the current node holds
     spent = np.zeros(width + 1)
     top = 0
     for q in range(width):
@@ -195,6 +196,7 @@ def _list_groups(  # type: ignore[no-untyped-def]
             end[depth] = b
             v = base + x
             node[depth] = v
+            accepted[depth] = False
             fresh = True
         else:
             # 3. One step up from the child: more members, or the node is no lowest common ancestor.
@@ -220,7 +222,10 @@ def _list_groups(  # type: ignore[no-untyped-def]
                     good = False
                     break
         if good and asks(guard):
-            good = may_accept(guard, segment[depth, a:b])
+            # Further up the same path there are the same members and more: what may be accepted stays so.
+            if not accepted[depth]:
+                accepted[depth] = may_accept(guard, segment[depth, a:b])
+            good = accepted[depth]
         if not good:
             node[depth] = parent[v]
             continue

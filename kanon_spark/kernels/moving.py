@@ -15,41 +15,72 @@ from numpy.typing import NDArray
 
 from kanon_spark.compiling import njit
 from kanon_spark.kernels.guard import accepts, asks
+from kanon_spark.kernels.kmember import neighbours
 from kanon_spark.kernels.lattice import FREE, class_table, joined_cost, joined_node, loss_of_each
+from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.problem import Problem
 from kanon_spark.kernels.stealing import box_nodes
+from kanon_spark.kernels.trie import plant
 
 Ints = NDArray[np.int32]
 
+# Neighbours at whose classes a free signature looks; more of them only where all the classes of fewer are too dear.
+_NEIGHBOURS = (24, 192)
 _SWEEPS = 4  # three of them find all but a few hundredths of a percent
+_JOIN_SWEEPS = 2  # where only the free look for a class: those who came first look once more
 _LARGE = 256  # members of a class whose box is taken to stay what it is when one of them leaves
 _LOOKS = 20_000  # members that may be looked at per signature, all sweeps together
 _LEAST = 1e-9  # gain that is worth a move
 
 
-def move_to_neighbours(problem: Problem, class_of: Ints, near: Ints) -> Ints:
+def move_to_neighbours(
+    problem: Problem, class_of: Ints, near: Ints, *, open_cost: float = np.inf, sweeps: int | None = None
+) -> Ints:
     """Good classes made cheaper; what no neighbour's class may take stays FREE.
 
     Args:
         problem: Signatures, trees, k and the guard.
         class_of: Class of each signature, all of them good; FREE for none.
-        near: Neighbours of each signature, as `near_each` gives them.
+        near: Neighbours of each signature, as `near_each` gives them; none for those that are to stay where they are.
+        open_cost: What a row that stays FREE will cost elsewhere: it joins no class that would lose as much by it.
+        sweeps: How often everyone is asked, at most; None: until hardly anything moves.
     """
     forest = problem.forest
     class_of = class_of.copy()
     looks = float(_LOOKS) * problem.size
-    for _ in range(_SWEEPS):
+    for _ in range(_SWEEPS if sweeps is None else sweeps):
         nodes, rows, persons = class_table(problem, class_of)
         # What is free, and what stands dearest, first; of these what many rows share.
         order = np.lexsort((-problem.rows, -loss_of_each(problem, class_of))).astype(np.int32)
         moved, looked = _sweep(
             order, near, problem.codes, problem.rows, problem.persons, problem.k, problem.guard.compiled,
             forest.start, forest.parent, forest.lo, forest.hi, forest.loss,
-            class_of, nodes, rows, persons, (_LARGE, looks),
+            class_of, nodes, rows, persons, (_LARGE, looks, open_cost),
         )  # fmt: skip
         looks -= looked
         if not moved or looks <= 0:
             break
+    return class_of
+
+
+def join_placed(problem: Problem, class_of: Ints, *, open_cost: float) -> Ints:
+    """What is free joins classes of the placed signatures that are nearest to it; it stays FREE where that is too dear.
+
+    Where a guard is hard to satisfy, the nearest of all are often free for the same reason, and of no help.
+
+    Args:
+        problem: Signatures, trees, k and the guard.
+        class_of: Class of each signature, all of them good; FREE for none.
+        open_cost: What a row that stays FREE costs.
+    """
+    measured = Measured.of(problem)
+    for count in _NEIGHBOURS:
+        free, placed = (np.flatnonzero(each).astype(np.int32) for each in (class_of == FREE, class_of != FREE))
+        if not len(free) or not len(placed):
+            break
+        near = np.full((problem.size, count), -1, np.int32)
+        near[free] = neighbours(measured, plant(measured, placed), free, problem.persons, count)
+        class_of = move_to_neighbours(problem, class_of, near, open_cost=open_cost, sweeps=_JOIN_SWEEPS)
     return class_of
 
 
@@ -59,7 +90,7 @@ def _sweep(  # type: ignore[no-untyped-def]
 ):
     """One look at every signature, in turn; the classes change in place. Returns moves and looks."""
     count, width = nodes.shape
-    large, looks = limits
+    large, looks, open_cost = limits
     asked = asks(guard)
     cost = np.zeros(count)
     size = np.zeros(count, np.int64)
@@ -79,7 +110,7 @@ def _sweep(  # type: ignore[no-untyped-def]
     for s in order:
         own = class_of[s]
         left = 0.0  # loss per row of the class without it
-        best = np.inf
+        best = rows[s] * open_cost
         if looked > looks:
             break
         if own >= 0:

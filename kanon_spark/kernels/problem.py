@@ -7,7 +7,7 @@ block uses the same ones, or blocks would disagree about what crosses a cut.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -140,3 +140,11 @@ class Problem:
     def size(self) -> int:
         """Number of signatures."""
         return int(self.codes.shape[0])
+
+    def part(self, index: NDArray[np.integer], guard: Guard) -> "Problem":
+        """The problem of some of the signatures, in the given order, under a guard of their own."""
+        labels = None if self.labels is None else self.labels[index]
+        codes = np.asfortranarray(self.codes[index])
+        return replace(
+            self, codes=codes, rows=self.rows[index], persons=self.persons[index], labels=labels, guard=guard
+        )

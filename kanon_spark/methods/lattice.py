@@ -6,7 +6,7 @@ must satisfy more than k; this file only decides how much of each is done.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -26,7 +26,7 @@ from kanon_spark.kernels.lattice import (
 )
 from kanon_spark.kernels.measure import Measured
 from kanon_spark.kernels.mending import mend
-from kanon_spark.kernels.moving import move_to_neighbours
+from kanon_spark.kernels.moving import join_placed, move_to_neighbours
 from kanon_spark.kernels.polish import polish
 from kanon_spark.kernels.pouring import pour
 from kanon_spark.kernels.problem import Problem
@@ -140,19 +140,23 @@ class Lattice:
 
         return _while_it_pays(piece, class_of, more, work=work, gain=gain) if problem.guard.asks else class_of
 
-    @staticmethod
-    def _greedy(piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
+    def _greedy(self, piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached.
 
         Returns:
             The classes, and whether the guard has turned out to be hard to satisfy.
         """
         problem = piece.problem
+        whole = np.isinf(piece.stop)
         class_of = close_cheapest_first(problem, stop=piece.stop, ties=ties)
-        hard = _is_hard(piece, int((class_of == FREE).sum()))
-        if np.isinf(piece.stop):
-            if hard and (class_of >= 0).any():
+        hard = _is_hard(piece, class_of)
+        if hard and (class_of >= 0).any():
+            if whole:
                 class_of = move_to_neighbours(problem, class_of, near())
+            elif not self.refines(piece.whole_size):
+                # What a guard keeps open in every block is too much for any rest, and finds no better company there.
+                return join_placed(problem, class_of, open_cost=piece.suppressed), hard
+        if whole:
             class_of = place_rest(piece, class_of)
         if hard:
             price = min(piece.stop, piece.suppressed)
@@ -176,15 +180,17 @@ def _is_alone(piece: Piece) -> bool:
     return piece.problem.guard.asks and piece.problem.size >= _ALONE
 
 
-def _is_hard(piece: Piece, left: int) -> bool:
+def _is_hard(piece: Piece, class_of: NDArray[np.int32]) -> bool:
     """Whether the guard keeps many signatures open that k alone, and the stop, would not."""
     problem = piece.problem
+    left = np.flatnonzero(class_of == FREE).astype(np.int32)
     many = _MANY * problem.size
-    if not problem.guard.asks or left <= many:
+    if not problem.guard.asks or len(left) <= many:
         return False
     if np.isfinite(piece.stop):
-        left -= int((close_cheapest_first(replace(problem, guard=NOTHING), stop=piece.stop) == FREE).sum())
-    return left > many
+        alone = close_cheapest_first(problem.part(left, NOTHING), stop=piece.stop)
+        return int((alone >= 0).sum()) > many
+    return True
 
 
 def _while_it_pays(

@@ -277,7 +277,10 @@ def test_lattice_gives_good_classes(problem: Problem, seed: int, effort: str, st
         piece = Piece(world.problem, limit, problem.size, SUPPRESSED, seed=seed)
         found = method.solve(piece)
         assert_good(world, found.class_of)
-        assert all(class_loss(problem, members) < limit for members in classes(found.class_of))
+        # Where nothing is refined, what a hard guard keeps open may join a class beyond the stop, but none that is no
+        # better than being suppressed.
+        most = limit if effort == "normal" else max(limit, SUPPRESSED)
+        assert all(class_loss(problem, members) < most + 1e-9 for members in classes(found.class_of))
         assert found.class_of.tolist() == method.solve(piece).class_of.tolist()
     everyone = list(range(problem.size))
     if (found.class_of == FREE).any():

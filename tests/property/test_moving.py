@@ -11,7 +11,7 @@ from kanon_spark.kernels import moving
 from kanon_spark.kernels.annealing import near_each
 from kanon_spark.kernels.lattice import FREE, close_cheapest_first
 from kanon_spark.kernels.measure import Measured
-from kanon_spark.kernels.moving import move_to_neighbours
+from kanon_spark.kernels.moving import join_placed, move_to_neighbours
 from kanon_spark.kernels.problem import Problem
 
 EXAMPLES = settings(max_examples=150, deadline=None)  # the first example compiles
@@ -31,10 +31,10 @@ def loss_of(problem: Problem, members: list[int]) -> float:
     return class_loss(problem, members) * int(problem.rows[members].sum()) if members else 0.0
 
 
-def best_move(world: Guarded, class_of: np.ndarray, near: np.ndarray, s: int) -> int:
+def best_move(world: Guarded, class_of: np.ndarray, near: np.ndarray, s: int, open_cost: float = np.inf) -> int:
     """The class of a neighbour where s is to go, by the definitions; FREE if it stays where it is."""
     problem, own = world.problem, int(class_of[s])
-    least = np.inf
+    least = open_cost * int(problem.rows[s])
     if own >= 0:
         stay = members_of(class_of, own)
         left = [x for x in stay if x != s]
@@ -54,8 +54,8 @@ def best_move(world: Guarded, class_of: np.ndarray, near: np.ndarray, s: int) ->
 
 
 @EXAMPLES
-@given(PROBLEMS, SEEDS, st.floats(0, 3))
-def test_every_move_is_the_best_one(problem: Problem, seed: int, stop: float) -> None:
+@given(PROBLEMS, SEEDS, st.floats(0, 3), st.sampled_from([0.37, 1.21, np.inf]))
+def test_every_move_is_the_best_one(problem: Problem, seed: int, stop: float, open_cost: float) -> None:
     world = guarded(problem, seed)
     near = random_neighbours(problem, seed)
     class_of = close_cheapest_first(world.problem, stop=stop)
@@ -63,9 +63,9 @@ def test_every_move_is_the_best_one(problem: Problem, seed: int, stop: float) ->
     for _ in range(moving._SWEEPS):
         own_loss = [np.inf if c < 0 else class_loss(problem, members_of(expected, c)) for c in expected]
         for s in sorted(range(problem.size), key=lambda s: (-own_loss[s], -problem.rows[s])):
-            chosen = best_move(world, expected, near, s)
+            chosen = best_move(world, expected, near, s, open_cost)
             expected[s] = chosen if chosen >= 0 else expected[s]
-    found = move_to_neighbours(world.problem, class_of, near)
+    found = move_to_neighbours(world.problem, class_of, near, open_cost=open_cost)
     assert found.tolist() == expected.tolist()
 
 
@@ -96,6 +96,28 @@ def test_classes_that_are_not_measured_again_stay_good_and_get_no_dearer(problem
     both = [sum(loss_of(problem, members_of(each, c)) for c in np.unique(each[each >= 0])) for each in (before, placed)]
     assert all(world.good(members_of(found, c)) for c in np.unique(found[found >= 0]))
     assert both[1] <= both[0] + 1e-6 or (before < 0).any()
+
+
+@EXAMPLES
+@given(PROBLEMS, SEEDS, st.floats(0, 3), st.floats(0.1, 4))
+def test_the_free_join_whoever_is_placed(problem: Problem, seed: int, stop: float, open_cost: float) -> None:
+    """All are neighbours here: in the end who is free would be taken by no class for less than staying open costs."""
+    world = guarded(problem, seed)
+    before = close_cheapest_first(world.problem, stop=stop)
+    found = join_placed(world.problem, before, open_cost=open_cost)
+    assert (found[before >= 0] == before[before >= 0]).all()
+    assert all(world.good(members_of(found, c)) for c in np.unique(found[found >= 0]))
+    placed = [
+        sum(loss_of(problem, members_of(each, c)) for c in np.unique(each[each >= 0])) for each in (before, found)
+    ]
+    joined = (before < 0) & (found >= 0)
+    assert placed[1] <= placed[0] + open_cost * problem.rows[joined].sum() + 1e-6
+    everybody = np.tile(np.arange(problem.size), (problem.size, 1))
+    if joined.any():
+        return  # the last to join have changed their classes; who was refused before may fit now
+    assert [best_move(world, found, everybody, s, open_cost) for s in np.flatnonzero(found < 0)] == [FREE] * (
+        found < 0
+    ).sum()
 
 
 def test_looks_are_limited() -> None:
