@@ -27,6 +27,10 @@ LOCAL: dict[str, str] = {
     "spark.driver.memory": "4g",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "16",
+    # Where in our code a column was made is of no use to whoever reads an error, and telling the JVM so is half of all
+    # calls to it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
 }
 
 # What a local session needs for Delta and Iceberg, where their jars are there; clusters bring settings of their own.

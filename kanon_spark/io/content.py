@@ -38,7 +38,7 @@ def null_masks(values: "Sequence[Column]") -> "list[Column]":
     for start in range(0, len(values), MASK_BITS):
         mask = F.lit(0)
         for index, value in enumerate(values[start : start + MASK_BITS]):
-            mask = mask.bitwiseOR(F.when(value.isNull(), F.lit(1 << index)).otherwise(F.lit(0)))
+            mask = mask.bitwiseOR(F.when(value.isNull(), 1 << index).otherwise(0))
         masks.append(mask)
     return masks
 
