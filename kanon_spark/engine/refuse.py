@@ -115,3 +115,12 @@ def may_be_shown(entries: "DataFrame", config: Config, sensitive: "Sensitive | N
     demands = sensitive.judged(together).demands._replace(repeated=False)
     judged = with_goodness(together, k=config.privacy.k, demands=demands)
     return all(row["good"] for row in judged.select("good").collect())  # one row
+
+
+def why_not_shown(sensitive: "Sensitive | None") -> str:
+    """What the manifest says where suppressed rows are dropped although rows of `*` were asked for."""
+    if sensitive is not None and sensitive.relative:
+        why = "classes are held against the distribution of the release, and they would be a part of it"
+    else:
+        why = "as a class of their own they would break k or another demand"
+    return f"The suppressed rows are left out, though rows of * were asked for: {why}."

@@ -23,9 +23,10 @@ from kanon_spark.engine.growth import Growth
 from kanon_spark.engine.observing import ObservedRows
 from kanon_spark.engine.opened import Held, Opened, hold_target, hold_work, open_table
 from kanon_spark.engine.outcome import read_reports, restore_reports, write_failure, write_reports
+from kanon_spark.engine.outermost import refuse_outermost
 from kanon_spark.engine.own_session import own_session
 from kanon_spark.engine.pseudonyms import pseudonym_specs, pseudonym_warnings
-from kanon_spark.engine.refuse import as_known, count_suppressed, may_be_shown, refuse_suppression
+from kanon_spark.engine.refuse import as_known, count_suppressed, may_be_shown, refuse_suppression, why_not_shown
 from kanon_spark.engine.release import Recoding, Release
 from kanon_spark.engine.risks import release_risk
 from kanon_spark.engine.scheduled import Scheduled
@@ -46,12 +47,6 @@ if TYPE_CHECKING:
     from kanon_spark.signatures.aggregate import Signatures
     from kanon_spark.signatures.encoding import Encoding
     from kanon_spark.verify.facts import Verdict
-
-
-DROPPED = (
-    "The suppressed rows are left out, though rows of * were asked for: as a class of their own they would break k or "
-    "another demand."
-)
 
 
 def run(
@@ -149,6 +144,9 @@ class _Job:
         self.scheduled.expect(signatures)
         solver, with_labels, warnings = table.solver(config)
         self.warnings += warnings
+        if growth is None:  # what no class holds waits in a release that grows
+            with ctx.stage("signatures"):
+                refuse_outermost(solver, with_labels)
         solved = table.solve(self.loaded, solver, with_labels, folder=work.path)
         save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id)
         if growth is None:  # later recodings of a release that grows know its last arrivals only
@@ -160,7 +158,7 @@ class _Job:
         asked = config.output.suppressed_rows == "star" and suppressed["rows"] > 0
         star = asked and may_be_shown(solved.entries, config, sensitive, persons=suppressed["persons"])
         if asked and not star:
-            self.warnings.append(DROPPED)
+            self.warnings.append(why_not_shown(sensitive))
         self._write(opened, encoding, solved, signatures, star=star, growth=growth)
         verdict = self._verify(opened, encoding, solved, signatures, star=star, growth=growth)
         return self._publish(opened, encoding, solved, signatures, verdict, suppressed=suppressed, growth=growth)
