@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def refuse_outermost(solver: Solver, signatures: "DataFrame") -> None:
+def refuse_outermost(solver: Solver, signatures: "DataFrame", *, rows: int) -> None:
     """Stop where `max_level` alone would have more suppressed than the configuration allows.
 
     Raises:
@@ -44,7 +44,7 @@ def refuse_outermost(solver: Solver, signatures: "DataFrame") -> None:
     if persons > solver.suppressible:
         names = ", ".join(solver.codebook.columns[index].name for index in capped)
         raise SuppressionError(
-            f"at least {persons} rows would have to be suppressed, and {solver.suppressible} may be: as coarse as "
+            f"at least {persons} of {rows} rows would have to be suppressed, and {solver.suppressible} may be: as coarse as "
             f"max_level allows ({names}), they fall into groups ({groups} of them) with fewer than k persons or too "
             "few sensitive values; nothing was published",
             where="privacy.max_suppression",

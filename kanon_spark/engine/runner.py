@@ -146,7 +146,7 @@ class _Job:
         self.warnings += warnings
         if growth is None:  # what no class holds waits in a release that grows
             with ctx.stage("signatures"):
-                refuse_outermost(solver, with_labels)
+                refuse_outermost(solver, with_labels, rows=signatures.rows)
         solved = table.solve(self.loaded, solver, with_labels, folder=work.path)
         save_recoding_facts(work.store, work.path("recoding"), seed=encoding.seed, run_id=ctx.run_id)
         if growth is None:  # later recodings of a release that grows know its last arrivals only
