@@ -45,8 +45,8 @@ def refuse_outermost(solver: Solver, signatures: "DataFrame", *, rows: int) -> N
         names = ", ".join(solver.codebook.columns[index].name for index in capped)
         raise SuppressionError(
             f"at least {persons} of {rows} rows would have to be suppressed, and {solver.suppressible} may be: as "
-            f"coarse as max_level allows ({names}), they fall into groups ({groups} of them) with fewer than k persons or too "
-            "few sensitive values; nothing was published",
+            f"coarse as max_level allows ({names}), they fall into groups ({groups} of them) with fewer than k "
+            "persons or too few sensitive values; nothing was published",
             where="privacy.max_suppression",
             fix="raise max_level or max_suppression, or ask for less (k, l-diversity)",
         )
