@@ -20,10 +20,16 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 CONNECT = os.environ.get("KANON_TEST_CONNECT") == "1"  # scripts/test --connect
 CONNECT_SKIPS = Path(__file__).with_name("connect_skips.txt")
+SLOW_VARIANTS = Path(__file__).with_name("slow_variants.txt")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In the Connect lane, skip what stands in the committed list, each for its reason."""
+    """Mark the tests of the committed list slow; in the Connect lane, skip those of the other, each for its reason."""
+    slow = set(SLOW_VARIANTS.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid.removeprefix("tests/") in slow:
+            item.add_marker(pytest.mark.slow)
     if not CONNECT:
         return
     skips = dict(line.split(": ", 1) for line in CONNECT_SKIPS.read_text(encoding="utf-8").splitlines() if line)
