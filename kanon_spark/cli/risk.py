@@ -103,10 +103,11 @@ def risk(
     published, missing = _published(spark, release, loaded)
     people = open_table(spark, population, format=None, options=()) if population is not None else None
 
-    from kanon_spark.risk import assess, readings_by_config
+    from kanon_spark.risk import assess, models_by_config, readings_by_config
     from kanon_spark.risk.sizes import THRESHOLDS
 
     types = {field.name: field.dataType for field in original.schema.fields}
+    known = question.attack_qi or question.qi
     report = assess(
         original,
         published,
@@ -121,6 +122,7 @@ def risk(
         targets=targets,
         seed=seed,
         readings=readings_by_config(types, loaded) if loaded is not None and published is not None else None,
+        models=models_by_config(loaded, known=known) if loaded is not None else None,
         show_values=show_values,
     )
     report = replace(report, notes=(*missing, *report.notes))

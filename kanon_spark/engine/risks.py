@@ -66,7 +66,7 @@ def _sizes(classes: Mapping[int, int]) -> dict[str, Any]:
 
 def _attacked(loaded: LoadedConfig, opened: "Opened", release: "DataFrame") -> dict[str, Any]:
     """Everything that `kanon risk` tells, with an attacker who knows all quasi-identifiers."""
-    from kanon_spark.risk import assess, readings_by_config
+    from kanon_spark.risk import assess, models_by_config, readings_by_config
 
     config = loaded.config
     types = {field.name: field.dataType for field in opened.source.schema.fields}
@@ -80,5 +80,6 @@ def _attacked(loaded: LoadedConfig, opened: "Opened", release: "DataFrame") -> d
         k=config.privacy.k,
         seed=config.execution.seed,
         readings=readings_by_config(types, loaded),
+        models=models_by_config(loaded, known=opened.roles.quasi_identifiers),
     )
     return report.to_json()

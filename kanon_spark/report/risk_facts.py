@@ -191,7 +191,7 @@ def _guesses(manifest: Manifest, sides: Sequence[Any]) -> list[RiskLine]:
         column = str(guess.get("column", ""))
         other = after[place] if place < len(after) else {}
         asked = f" Asked: every class has {' and '.join(promised[column])}." if column in promised else ""
-        for name, key, sentence, formula in (
+        told = [
             (
                 "guessed right",
                 "right",
@@ -204,16 +204,28 @@ def _guesses(manifest: Manifest, sides: Sequence[Any]) -> list[RiskLine]:
                 "By what most of all rows have, without looking for anybody.",
                 "targets with the most frequent value of all / targets",
             ),
-            (
-                "how sure",
-                "confidence",
-                f"Share of the candidates that have the guessed value.{asked}",
-                "mean share of the candidates",
-            ),
-        ):
+            ("how sure", "confidence", "Share of the candidates that have the guessed value.", _SHARE.format("mean")),
+            ("most sure", "highest", "The same for the target whose candidates agree most.", _SHARE.format("largest")),
+        ]
+        # Manifests of earlier runs do not tell the largest share.
+        told = [line for line in told if line[1] != "highest" or number(guess, "highest") is not None]
+        for name, key, sentence, formula in told:
             values = [percent(number(side, key)) for side in (guess, other)]
-            lines.append(_line(f"{column}: {name}", values, sentence, formula))
+            meaning = f"{sentence}{asked}{_allowed(other, asked)}" if name == told[-1][0] else sentence
+            lines.append(_line(f"{column}: {name}", values, meaning, formula))
     return lines
+
+
+_SHARE = "{} share of the candidates"
+
+
+def _allowed(guess: Mapping[str, Any], asked: str) -> str:
+    """What the models that were asked for limit the largest share on the release to."""
+    limit, common = number(guess, "limit"), number(guess, "common")
+    if limit is not None:
+        return f" {guess.get('limited_by')} allows at most {percent(limit)} on the release."
+    none = " That sets no limit to this share." if asked and common is not None else ""
+    return f"{none} Of all its rows {percent(common)} have the most frequent value." if common is not None else ""
 
 
 def attack_title(manifest: Manifest) -> str:

@@ -4,6 +4,7 @@ from kanon_spark.risk.assessment import assess, table_risk
 from kanon_spark.risk.attack import linkage_attack
 from kanon_spark.risk.coverage import Reading, readings_by_config, readings_by_shape
 from kanon_spark.risk.facts import Attack, AttackSide, ClassRisk, Guess, Risk, RiskReport, TableRisk
+from kanon_spark.risk.limits import models_by_config
 
 __all__ = [
     "Attack",
@@ -16,6 +17,7 @@ __all__ = [
     "TableRisk",
     "assess",
     "linkage_attack",
+    "models_by_config",
     "readings_by_config",
     "readings_by_shape",
     "table_risk",

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kanon_spark.risk.attack import TARGETS, linkage_attack
+from kanon_spark.risk.attack import TARGETS, check_attack, linkage_attack
 from kanon_spark.risk.classes import classes_of, population_sizes, sizes_of
 from kanon_spark.risk.combinations import GROUPED, column_sets, count_sets, rank_columns, riskiest, with_example
 from kanon_spark.risk.coverage import Reading
 from kanon_spark.risk.facts import Attack, RiskReport, TableRisk
+from kanon_spark.risk.limits import Models
 from kanon_spark.risk.request import check_columns, check_quasi_identifiers, check_thresholds
 from kanon_spark.risk.sizes import THRESHOLDS, class_risk
 from kanon_spark.signatures.columns import type_of
@@ -93,6 +94,7 @@ def assess(
     targets: int = TARGETS,
     seed: int = 0,
     readings: Mapping[str, Reading] | None = None,
+    models: Models | None = None,
     show_values: bool = False,
 ) -> RiskReport:
     """Risks before and after, and the linkage attack.
@@ -112,15 +114,19 @@ def assess(
         targets: As for `linkage_attack`, like all that follow.
         seed: Seed of the draw.
         readings: How labels are read.
+        models: As for `linkage_attack`.
         show_values: Tell raw values.
     """
     known = list(attack_qi) if attack_qi is not None else list(qi)
     # All columns first, so that a misspelt one is not found after minutes of work.
-    check_columns(original, [*qi, *known], where="qi")
-    check_columns(original, sensitive, where="sensitive")
+    check_quasi_identifiers(qi)
+    check_thresholds(thresholds)
+    check_columns(original, qi, where="qi")
+    check_attack(original, release, qi=known, sensitive=sensitive, unit=unit, targets=targets)
     if release is not None:
         check_columns(release, [*qi, *added], where="qi", what="release")
-        check_columns(release, sensitive, where="sensitive", what="release")
+    if population is not None:
+        check_columns(population, qi, where="population", what="population")
     before = table_risk(
         original, qi=qi, unit=unit, population=population, thresholds=thresholds, show_values=show_values
     )
@@ -135,13 +141,15 @@ def assess(
         sensitive=sensitive,
         unit=unit,
         readings=readings,
+        models=models,
         k=k if k is not None or after is None else after.sizes.smallest,
         targets=targets,
         seed=seed,
         show_values=show_values,
     )
     report = RiskReport(before, after, attack)
-    return replace(report, notes=tuple(_notes(report, unit=unit, population=population is not None)))
+    notes = _notes(report, unit=unit, population=population is not None)
+    return replace(report, notes=(*notes, *_attack_notes(report.attack, readings or {})))
 
 
 def _notes(report: RiskReport, *, unit: str | None, population: bool) -> list[str]:
@@ -173,17 +181,27 @@ def _notes(report: RiskReport, *, unit: str | None, population: bool) -> list[st
                 f"combinations of two and more columns are estimated from one in {table.looked_at:,} of their values"
             )
             break
-    return notes + _attack_notes(report.attack)
+    return notes
 
 
-def _attack_notes(attack: Attack | None) -> list[str]:
-    if attack is None or attack.after is None or not attack.after.unmatched:
+def _attack_notes(attack: Attack | None, readings: Mapping[str, Reading]) -> list[str]:
+    if attack is None or attack.after is None:
         return []
+    notes = []
+    if means := [f"'{name}'" for name in attack.columns if name in readings and readings[name].mean]:
+        notes.append(
+            f"{', '.join(means)}: published as means of the classes, of which any value may be a part: every number "
+            "fits every target there. Who guesses which means are near may do better, but for nobody better than "
+            "'prosecutor, highest'"
+        )
+    if not attack.after.unmatched:
+        return notes
     text = f"{attack.after.unmatched:,} of {attack.targets:,} targets match no released row"
     if not attack.unread:
-        return [f"{text}: their rows were not published"]
+        return [*notes, f"{text}: their rows were not published"]
     listed = ", ".join(f"'{name}' ({many:,})" for name, many in attack.unread.items())
-    return [
-        f"{text}: their rows were not published, or labels cannot be read from their texts alone (give --config, so "
-        f"that hierarchies are known); nothing published covers their value of {listed}"
-    ]
+    # Only labels that were read by their shape may have a meaning that a configuration tells.
+    blind = any(name not in readings for name in attack.unread)
+    why = ", or labels cannot be read from their texts alone (give --config, so that hierarchies and means are known)"
+    text = f"{text}: their rows were not published{why if blind else ''}"
+    return [*notes, f"{text}; nothing published covers their value of {listed}"]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kanon_spark.errors import RequestError
 from kanon_spark.risk.classes import person_of, text_of
 from kanon_spark.risk.coverage import UNKNOWN, Reading, readings_by_shape
 from kanon_spark.risk.facts import Attack, AttackSide, Counted, Guess
 from kanon_spark.risk.guessing import Believed, believed, guess
+from kanon_spark.risk.limits import Models
 from kanon_spark.risk.matching import Targets, label_names, match_classes
-from kanon_spark.risk.request import check_columns, check_quasi_identifiers
+from kanon_spark.risk.request import check_columns, check_quasi_identifiers, check_targets
 from kanon_spark.risk.targets import MOST_TARGETS, Drawn, draw, keyed, sensitive_hash, value_names
 from kanon_spark.signatures.columns import type_of
 from kanon_spark.verify.groups import TUPLE
@@ -37,6 +37,7 @@ def linkage_attack(
     sensitive: Sequence[str] = (),
     unit: str | None = None,
     readings: Mapping[str, Reading] | None = None,
+    models: Models | None = None,
     k: int | None = None,
     targets: int = TARGETS,
     seed: int = 0,
@@ -51,6 +52,8 @@ def linkage_attack(
         sensitive: Columns that he wants to learn.
         unit: Column of the person: candidates are counted in persons wherever a table has it, else in rows.
         readings: How labels are read, by a configuration (`readings_by_config`); by their shape where it is silent.
+        models: What every class of the release satisfies of each sensitive column (`models_by_config`), to hold his
+            belief against.
         k: What the release promises, to hold the result against.
         targets: How many rows he holds (all, if there are fewer).
         seed: Seed of the draw.
@@ -62,6 +65,7 @@ def linkage_attack(
 
     Raises:
         MissingInputError: A table lacks a column that was named.
+        RequestError: No or a repeated quasi-identifier is named, or the targets are too many.
         EmptyTableError: The original has no rows.
 
     Example:
@@ -70,16 +74,7 @@ def linkage_attack(
         assert attack.after.worst <= 1 / 5
         ```
     """
-    check_quasi_identifiers(qi)
-    if not 1 <= targets <= MOST_TARGETS:
-        raise RequestError(f"{targets} targets", where="targets", fix=f"ask for 1 to {MOST_TARGETS:,}")
-    check_columns(original, qi, where="qi")
-    check_columns(original, sensitive, where="sensitive")
-    check_columns(original, [unit] if unit is not None else [], where="unit")
-    if release is not None:
-        check_columns(release, qi, where="qi", what="release")
-        check_columns(release, sensitive, where="sensitive", what="release")
-
+    check_attack(original, release, qi=qi, sensitive=sensitive, unit=unit, targets=targets)
     drawn = draw(keyed(original, qi, sensitive), count=targets, seed=seed, sensitive=len(sensitive))
     before, tuples = _original(original, drawn, qi=qi, sensitive=sensitive, unit=unit)
     after, unread = None, None
@@ -87,7 +82,7 @@ def linkage_attack(
         unnamed = [name for name in qi if name not in (readings or {})]
         known = {**(_readings(original, release, unnamed) if unnamed else {}), **(readings or {})}
         target_set = Targets(tuples, [known[name] for name in qi])
-        after, unread = _release(release, drawn, target_set, qi=qi, sensitive=sensitive, unit=unit)
+        after, unread = _release(release, drawn, target_set, qi=qi, sensitive=sensitive, unit=unit, models=models or {})
     judged = after or before
     return Attack(
         columns=tuple(qi),
@@ -100,6 +95,26 @@ def linkage_attack(
         unread=unread,
         worst_target=dict(zip(qi, tuples[judged.easiest], strict=True)) if show_values else None,
     )
+
+
+def check_attack(
+    original: "DataFrame",
+    release: "DataFrame | None",
+    *,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    unit: str | None,
+    targets: int,
+) -> None:
+    """Refuse what cannot be carried out, by schemas alone."""
+    check_quasi_identifiers(qi)
+    check_targets(targets, most=MOST_TARGETS)
+    check_columns(original, qi, where="qi")
+    check_columns(original, sensitive, where="sensitive")
+    check_columns(original, [unit] if unit is not None else [], where="unit")
+    if release is not None:
+        check_columns(release, qi, where="qi", what="release")
+        check_columns(release, sensitive, where="sensitive", what="release")
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,14 @@ def _readings(original: "DataFrame", release: "DataFrame", qi: Sequence[str]) ->
 
 
 def _release(
-    table: "DataFrame", drawn: Drawn, targets: Targets, *, qi: Sequence[str], sensitive: Sequence[str], unit: str | None
+    table: "DataFrame",
+    drawn: Drawn,
+    targets: Targets,
+    *,
+    qi: Sequence[str],
+    sensitive: Sequence[str],
+    unit: str | None,
+    models: Models,
 ) -> tuple[_Found, dict[str, int]]:
     """The attack on the release: a row is a candidate if all its cells cover the target's values."""
     from pyspark.sql import functions as F
@@ -194,7 +216,7 @@ def _release(
         counted = rows.groupBy(*label_names(len(qi)), "value").agg(F.count(F.lit(1)).cast("double").alias("weight"))
         counts = match_classes(counted.withColumn("top", F.lit(0.0)), targets)
         base = _overall(rows, "value", drawn, place)
-        guesses.append(guess(name, believed(counts, drawn, place), base))
+        guesses.append(guess(name, believed(counts, drawn, place), base, models=models.get(name, ())))
     found = _found(drawn, candidates, "rows" if known_unit is None else "persons", guesses)
     lost = np.flatnonzero(candidates == 0)
     return found, _unread(table, drawn, targets, qi, lost) if len(lost) else {}

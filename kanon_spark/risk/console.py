@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.report.console import clean
 from kanon_spark.report.facts import count, percent
-from kanon_spark.risk.facts import Attack, AttackSide, ClassRisk, Combination, RiskReport, TableRisk
+from kanon_spark.risk.facts import Attack, AttackSide, ClassRisk, Combination, Guess, RiskReport, TableRisk
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -145,7 +145,12 @@ def _attack(console: "Console", attack: Attack) -> None:
             (
                 f"{column}: how sure",
                 *(percent(one.guesses[place].confidence) for one in sides),
-                "share of candidates that have it",
+                "mean share of candidates that have it",
+            ),
+            (
+                f"{column}: most sure",
+                *(percent(one.guesses[place].highest) for one in sides),
+                f"the same for the target whose candidates agree most{_allowed(sides[-1].guesses[place])}",
             ),
         ]
     known = clean(", ".join(attack.columns), width=300)
@@ -154,6 +159,12 @@ def _attack(console: "Console", attack: Attack) -> None:
     if attack.worst_target is not None:
         told = ", ".join(f"{clean(name)} = {clean(value)}" for name, value in attack.worst_target.items())
         console.print(f"easiest to find: {told}", markup=False, soft_wrap=True)
+
+
+def _allowed(guess: Guess) -> str:
+    if guess.limit is None:
+        return f"; {percent(guess.common)} of all rows have the most frequent value"
+    return f"; {guess.limited_by} allows at most {percent(guess.limit)}"
 
 
 def _section(console: "Console", title: str, head: Sequence[str], lines: Sequence[Line]) -> None:

@@ -5,6 +5,7 @@ without one a label is read by its shape: `[a, b]`, `[a, b)`, `< 10`, `>= 90`, `
 `2020s`, `*`, or the value itself.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ Bits = NDArray[np.uint8]
 UNKNOWN = "?"  # how some methods and many files write a suppressed cell
 _NUMERIC = frozenset({"integer", "real"})
 _ORDERED = _NUMERIC | {"date", "timestamp"}
-_KEPT = 20_000  # labels whose answers are remembered
+# Labels whose answers are remembered, and bytes of these answers: with many targets each is long.
+_KEPT, _KEPT_BYTES = 20_000, 32_000_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Reading:
         spans: That judge's labels are stretches of an ordered domain.
         members: Labels are JSON arrays of values.
         stars: Labels that stand for anything.
+        mean: Numbers are means of a class's values: any known value may stand behind any of them.
     """
 
     kind: str
@@ -54,6 +57,7 @@ class Reading:
     spans: bool = False
     members: bool = False
     stars: frozenset[str] = frozenset({SUPPRESSED})
+    mean: bool = False
 
 
 def readings_by_shape(
@@ -102,8 +106,16 @@ def readings_by_config(raw: "Mapping[str, DataType]", loaded: "LoadedConfig") ->
             spans=own or isinstance(spec.hierarchy, IntervalSpec | DateSpec),
             members=form.members,
             stars=frozenset({SUPPRESSED, form.suppressed}),
+            mean=form.mean,
         )
     return readings
+
+
+def _is_number(label: Text) -> bool:
+    try:
+        return label is not None and not math.isnan(float(label))
+    except ValueError:
+        return False
 
 
 def unpacked(bits: Bits, count: int) -> Flags:
@@ -137,6 +149,8 @@ class Coverage:
         self._place_of = np.array([number.setdefault(value, len(number)) for value in values], np.int64)
         self._places = number  # of the distinct values
         self._known: dict[Text, Bits] = {}
+        self._kept = min(_KEPT, _KEPT_BYTES // max(1, -(-len(values) // 8)))
+        self._not_null = np.array([value is not None for value in number], np.bool_)
         self._sorted: dict[_Reader, tuple[list[Any], NDArray[np.int64]]] = {}
 
     def row(self, label: Text) -> Flags:
@@ -146,7 +160,7 @@ class Coverage:
 
     def packed(self, labels: Sequence[Text]) -> Bits:
         """The same for several labels, eight flags to a byte."""
-        if len(self._known) > _KEPT:
+        if len(self._known) > self._kept:
             self._known.clear()
         for label in labels:
             if label not in self._known:
@@ -157,6 +171,9 @@ class Coverage:
         flags = np.full(len(self._places), label in self._reading.stars)
         if flags.all():
             return flags
+        # A mean tells of no single row whether it is behind it: a class that might be the target's is never left out.
+        if self._reading.mean and _is_number(label):
+            return flags | self._not_null
         readers = self._readers(label)
         # A label is true of the value that it spells, except where a judge that must be asked knows better.
         if label in self._places and all(reader.spans or self._reading.judge is None for reader, _ in readers):

@@ -129,12 +129,20 @@ class Guess:
         right: Share of the targets whose value he guesses right.
         confidence: How sure he is on average: the share of candidates that have the value he guesses.
         base: Share of the same targets that he would guess right without any quasi-identifier.
+        highest: How sure he is of the target whose candidates agree most.
+        common: Share of all rows that have the most frequent value: how sure he would be without looking.
+        limit: What `highest` cannot exceed by the models that were asked for; None where none of them implies a limit.
+        limited_by: Which of them does.
     """
 
     column: str
     right: float
     confidence: float
     base: float
+    highest: float
+    common: float
+    limit: float | None = None
+    limited_by: str | None = None
 
 
 @dataclass(frozen=True)

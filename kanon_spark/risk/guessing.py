@@ -1,5 +1,6 @@
 """What an attacker believes of a sensitive value, and how often he is right."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kanon_spark.risk.facts import Guess
+from kanon_spark.risk.limits import ModelSpec, limit_of
 from kanon_spark.risk.targets import Drawn
 
 if TYPE_CHECKING:
@@ -74,9 +76,27 @@ def believed(counts: "DataFrame", drawn: Drawn, place: int, *, anyone: bool = Fa
     return Believed(right, confidence)
 
 
-def guess(column: str, found: Believed, base: Believed) -> Guess:
-    """Both ways of guessing, over the same targets. Who has no candidate guesses what everyone would."""
+def guess(column: str, found: Believed, base: Believed, *, models: Sequence[ModelSpec] = ()) -> Guess:
+    """Both ways of guessing, over the same targets. Who has no candidate guesses what everyone would.
+
+    Args:
+        column: The sensitive column.
+        found: By the candidates of each target.
+        base: By the whole table.
+        models: What every class of the table satisfies.
+    """
+    common = float(base.confidence.max(initial=0.0))  # the same for every target
+    limit = limit_of(models, common)
     lost = found.confidence == 0
     right = np.where(lost, base.right, found.right)
     confidence = np.where(lost, base.confidence, found.confidence)
-    return Guess(column, float(right.mean()), float(confidence.mean()), float(base.right.mean()))
+    return Guess(
+        column=column,
+        right=float(right.mean()),
+        confidence=float(confidence.mean()),
+        base=float(base.right.mean()),
+        highest=float(found.confidence.max(initial=0.0)),
+        common=common,
+        limit=limit.share if limit is not None else None,
+        limited_by=limit.model if limit is not None else None,
+    )

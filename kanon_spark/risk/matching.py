@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-_BATCH = 2_000  # classes at once: with a thousand targets, two megabytes of flags
-_OPEN = 1_000  # sensitive values whose sums are held before they are handed on
+# What a worker holds grows with the targets, so both are bounds on targets x something.
+_FLAGS = 2_000_000  # of classes at once: two megabytes, and eight times as much where they are weighed
+_SUMS = 2_000_000  # for sensitive values that are held before they are handed on: 32 megabytes, of two doubles each
 
 Doubles = NDArray[np.float64]
 
@@ -58,6 +59,16 @@ class Matcher:
             for place, reading in enumerate(targets.readings)
         ]
         self._count = len(targets.tuples)
+
+    @property
+    def at_once(self) -> int:
+        """How many classes to ask for together."""
+        return max(1, _FLAGS // max(1, self._count))
+
+    @property
+    def held(self) -> int:
+        """For how many sensitive values sums may be held."""
+        return max(1, _SUMS // max(1, self._count))
 
     def matches(self, labels: Sequence[Sequence[Text]]) -> Flags:
         """Classes x targets; `labels` holds one sequence per column."""
@@ -98,21 +109,23 @@ def _sums(batches: "Iterable[pd.DataFrame]", targets: Targets, names: Sequence[s
     matcher = targets.matcher()
     held: dict[int, tuple[Doubles, Doubles]] = {}
     for batch in batches:
-        for start in range(0, len(batch), _BATCH):
-            part = batch.iloc[start : start + _BATCH]
+        for start in range(0, len(batch), matcher.at_once):
+            part = batch.iloc[start : start + matcher.at_once]
             # Arrow's nulls may come as NaN.
             labels = [[None if label != label else label for label in part[name]] for name in names]
             flags = matcher.matches(labels)
             weight, top = part["weight"].to_numpy(np.float64), part["top"].to_numpy(np.float64)
             for value, rows in _places(part["value"].to_numpy(np.int64)):
-                total, most = held.setdefault(value, (np.zeros(flags.shape[1]), np.zeros(flags.shape[1])))
+                if value not in held:
+                    if len(held) >= matcher.held:
+                        yield _table(held)
+                        held = {}
+                    held[value] = (np.zeros(flags.shape[1]), np.zeros(flags.shape[1]))
+                total, most = held[value]
                 mine = flags[rows]
                 total += weight[rows] @ mine
                 if top[rows].any():
                     np.maximum(most, np.where(mine, top[rows, None], 0.0).max(axis=0), out=most)
-            if len(held) > _OPEN:
-                yield _table(held)
-                held = {}
     if held:
         yield _table(held)
 

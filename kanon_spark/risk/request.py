@@ -43,6 +43,12 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
             raise RequestError(f"{threshold} is no probability", where="threshold", fix="give a number from 0 to 1")
 
 
+def check_targets(targets: int, *, most: int) -> None:
+    """Refuse a number of targets that cannot be drawn or held."""
+    if not 1 <= targets <= most:
+        raise RequestError(f"{targets} targets", where="targets", fix=f"ask for 1 to {most:,}")
+
+
 def no_rows(what: str) -> EmptyTableError:
     """The error for a table without rows: nothing can be said of it."""
     return EmptyTableError(f"the {what} has no rows", where=what, fix="check the path, and any filter on it")

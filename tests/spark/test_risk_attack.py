@@ -12,7 +12,7 @@ import pytest
 from kanon_spark import Anonymizer
 from kanon_spark.config.loader import config_from_kwargs
 from kanon_spark.errors import EmptyTableError, MissingInputError, RequestError, UnsupportedTypeError
-from kanon_spark.risk import assess, linkage_attack, readings_by_config, table_risk
+from kanon_spark.risk import assess, linkage_attack, models_by_config, readings_by_config, table_risk
 from kanon_spark.risk import assessment as room
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def test_estimates_come_near(spark: "SparkSession", monkeypatch: pytest.MonkeyPa
 
 def brute_force(
     targets: Sequence[Row], candidates_of: Sequence[list[Row]], everyone: Sequence[Row], *, place: int
-) -> tuple[float, float, float]:
-    """Expected success, guesses that are right, and the base rate."""
+) -> tuple[float, float, float, float]:
+    """Expected success, guesses that are right, the base rate, and the surest guess."""
 
     def right(own: Any, rows: Sequence[Row]) -> float:
         many = Counter(row[place] for row in rows)
@@ -125,7 +125,8 @@ def brute_force(
     success = [1 / len(found) if found else 0.0 for found in candidates_of]
     guessed = [right(target[2], found or everyone) for target, found in zip(targets, candidates_of, strict=True)]
     base = [right(target[2], everyone) for target in targets]
-    return sum(success) / len(targets), sum(guessed) / len(targets), sum(base) / len(targets)
+    surest = max(max(Counter(row[place] for row in found).values()) / len(found) for found in candidates_of if found)
+    return sum(success) / len(targets), sum(guessed) / len(targets), sum(base) / len(targets), surest
 
 
 def test_an_attack_against_brute_force(spark: "SparkSession") -> None:
@@ -158,10 +159,13 @@ def test_an_attack_against_brute_force(spark: "SparkSession") -> None:
     assert after is not None
     assert (attack.targets, attack.distinct) == (60, len({row[:2] for row in rows}))
     for side, found, everyone in ((before, equal, rows), (after, covered, published)):
-        expected, right, base = brute_force(rows, found, everyone, place=2)
+        expected, right, base, surest = brute_force(rows, found, everyone, place=2)
         assert side.expected == pytest.approx(expected)
         assert side.guesses[0].right == pytest.approx(right)
         assert side.guesses[0].base == pytest.approx(base)
+        assert side.guesses[0].highest == pytest.approx(surest)
+        most = Counter(row[2] for row in everyone).most_common(1)[0][1]
+        assert side.guesses[0].common == pytest.approx(most / len(everyone))
         assert side.fewest == min(len(each) for each in found if each)
         assert side.worst == pytest.approx(1 / side.fewest)
         assert side.unmatched == sum(not each for each in found)
@@ -274,12 +278,78 @@ def test_no_target_is_found_beyond_one_in_k(
     assert (blind.after.unmatched, blind.holds) == (0, True)
 
 
+def test_means_are_attacked_as_what_they_are(spark: "SparkSession", tmp_path: Path) -> None:
+    """No value lies in a mean, and yet its class is a candidate: else whole releases would look out of reach."""
+    draw = random.Random(6)
+    rows = [(draw.choice([None, *range(20, 60)]), draw.choice("abc"), draw.choice(["flu", "cold"])) for _ in range(120)]
+    table = spark.createDataFrame(rows, "age int, job string, ill string")
+    job = {
+        "columns": {"quasi_identifiers": ["age", "job"], "sensitive": ["ill"]},
+        "privacy": {"k": 4},
+        "method": {"name": "kactus", "target": "ill", "numeric": "mean"},
+        "execution": {"work_dir": str(tmp_path)},
+    }
+    anonymizer = Anonymizer.from_dict(job)
+    release = anonymizer.run(table).table
+    published = [(row.age, row.job) for row in release.collect()]
+    assert any(age is not None and "." in age for age, _ in published), "some labels are means of several values"
+    readings = readings_by_config({field.name: field.dataType for field in table.schema.fields}, anonymizer._loaded)
+    report = assess(table, release, qi=["age", "job"], readings=readings, k=4)
+    assert report.attack is not None and report.attack.after is not None
+    after = report.attack.after
+
+    def fits(row: Row, age: str | None, job: str) -> bool:
+        near = age == "?" or (age is None) == (row[0] is None)
+        return near and (job == "?" or row[1] in job.strip("{}").split(", "))
+
+    candidates = [sum(fits(row, *each) for each in published) for row in rows]
+    assert after.unmatched == 0
+    assert after.expected == pytest.approx(sum(1 / many for many in candidates) / len(rows))
+    assert after.fewest == min(candidates)
+    assert report.attack.holds
+    assert any("'age': published as means" in note for note in report.notes)
+    assert not any("--config" in note for note in report.notes)
+
+
+def test_the_surest_guess_is_held_against_what_models_limit_it_to(spark: "SparkSession", tmp_path: Path) -> None:
+    draw = random.Random(9)
+    ills = ["flu", "flu", "cold", "cough", None]
+    rows = [(draw.randrange(20, 60), draw.choice("abc"), draw.choice(ills)) for _ in range(150)]
+    table = spark.createDataFrame(rows, "age int, job string, ill string")
+    for model, words, share in (
+        ({"alpha": 0.6}, "alpha = 0.6", 0.6),
+        ({"t_closeness": 0.2}, "t-closeness (t = 0.2)", None),
+    ):
+        job = {
+            "columns": {"quasi_identifiers": ["age", "job"], "sensitive": ["ill"]},
+            "privacy": {"k": 3, **model},
+            "method": "lattice",
+            "execution": {"work_dir": str(tmp_path)},
+        }
+        anonymizer = Anonymizer.from_dict(job)
+        models = models_by_config(anonymizer._loaded, known=["age"])
+        release = anonymizer.run(table).table
+        attack = linkage_attack(table, release, qi=["age", "job"], sensitive=["ill"], models=models)
+        assert attack.after is not None
+        (before,), (after,) = attack.before.guesses, attack.after.guesses
+        assert (before.highest, before.limit) == (1.0, None), "models speak of the release"
+        assert after.highest >= after.confidence
+        assert after.limited_by == words
+        assert after.limit == pytest.approx(share or after.common + 0.2)
+        assert after.highest <= after.limit + 1e-9 < before.highest
+
+
+ADULT = ["age", "workclass", "education", "marital-status", "occupation", "sex", "race", "native-country"]
+
+
+# Quick: whoever takes the first rows for the table. Slow: everybody is looked for.
+@pytest.mark.parametrize("first", [1_500, pytest.param(None, marks=pytest.mark.slow)])
 def test_raw_adult_is_found_and_its_release_is_not(
-    spark: "SparkSession", shared: Path, repo: Path, tmp_path: Path
+    spark: "SparkSession", shared: Path, repo: Path, tmp_path: Path, first: int | None
 ) -> None:
     import pandas as pd
 
-    names = ["age", "workclass", "education", "marital-status", "occupation", "sex", "race", "native-country"]
+    names = ADULT
     rows = pd.read_csv(shared / "data" / "adult.csv", skipinitialspace=True)
     table = spark.createDataFrame(rows[[*names, "income"]])
     whole = linkage_attack(table, qi=names, sensitive=["income"])
@@ -287,7 +357,7 @@ def test_raw_adult_is_found_and_its_release_is_not(
     assert whole.before.expected > 0.5
     assert whole.before.guesses[0].right > whole.before.guesses[0].base
 
-    known = rows[~(rows == "?").any(axis=1)][[*names, "income"]].head(1_500)
+    known = rows[~(rows == "?").any(axis=1)][[*names, "income"]].head(first or len(rows))
     files = {name: {"hierarchy": str(repo / "hierarchies" / "adult" / f"{name}.csv")} for name in names}
     job = {
         "columns": {"quasi_identifiers": files, "sensitive": ["income"]},
@@ -300,14 +370,20 @@ def test_raw_adult_is_found_and_its_release_is_not(
     types = {field.name: field.dataType for field in some.schema.fields}
     readings = readings_by_config(types, anonymizer._loaded)
     report = assess(
-        some, anonymizer.run(some).table, qi=names, sensitive=["income"], k=10, readings=readings, targets=1_500
+        some, anonymizer.run(some).table, qi=names, sensitive=["income"], k=10, readings=readings, targets=len(known)
     )
     assert report.attack is not None and report.attack.after is not None and report.after is not None
+    assert report.attack.targets == len(known) == (first or 30_162)
     assert report.attack.before.expected > 0.5
     assert report.attack.after.unmatched == 0
     assert report.attack.after.worst <= 1 / 10
     assert report.after.sizes.prosecutor.highest <= 1 / 10
     assert report.highest <= 1 / 10
+
+
+def untouchable(spark: "SparkSession") -> "DataFrame":
+    """A table that fails when a row of it is read."""
+    return spark.range(3).selectExpr("cast(raise_error('a row was read') AS string) AS q", "'flu' AS ill")
 
 
 def asked(table: "DataFrame", **options: Any) -> Any:
@@ -334,6 +410,37 @@ def test_wrong_questions_are_refused(
     table = spark.sql("SELECT 'a' AS q, 'flu' AS ill, map('a', 1) AS m")
     with pytest.raises(error, match=words):
         asked(table, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"qi": ["qq"]}, MissingInputError, "(?s)did you mean 'q'.*it has: q, ill"),
+        ({"sensitive": ["il"]}, MissingInputError, "(?s)did you mean 'ill'.*it has: q, ill"),
+        ({"attack_qi": ["z"]}, MissingInputError, "(?s)no column 'z'.*it has: q, ill"),
+        ({"unit": "whom"}, MissingInputError, "(?s)no column 'whom'.*it has: q, ill"),
+        ({"attack_qi": ["q", "q"]}, RequestError, "twice"),
+        ({"targets": 100_001}, RequestError, "100001 targets"),
+        ({"thresholds": [2.0]}, RequestError, "no probability"),
+        ({"release": ["q"], "sensitive": ["ill"]}, MissingInputError, "the release has no column 'ill'"),
+        ({"release": ["q"], "attack_qi": ["ill"]}, MissingInputError, "the release has no column 'ill'"),
+        ({"release": ["q"], "added": ["q_lo"]}, MissingInputError, "the release has no column 'q_lo'"),
+        ({"population": ["ill"]}, MissingInputError, "the population has no column 'q'"),
+    ],
+)
+def test_wrong_questions_are_refused_before_any_row_is_read(
+    spark: "SparkSession", options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    unread = untouchable(spark)
+    tables = {name: unread.select(*options[name]) for name in ("release", "population") if name in options}
+    with pytest.raises(error, match=words):
+        asked(unread, **{**options, **tables})
+
+
+def test_a_right_question_reads_rows(spark: "SparkSession") -> None:
+    """What the test above rests on."""
+    with pytest.raises(Exception, match="a row was read"):
+        asked(untouchable(spark))
 
 
 def test_tables_that_do_not_fit_each_other_are_refused(spark: "SparkSession") -> None:

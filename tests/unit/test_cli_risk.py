@@ -131,6 +131,7 @@ def test_a_configuration_says_everything(asked: Asked, tmp_path: Path) -> None:
     assert (question["original"], question["release"]) == ("source", "/out/release")
     assert (question["qi"], question["sensitive"], question["unit"]) == (("age", "zip"), ("ill",), "who")
     assert question["k"] == 7
+    assert question["models"] == {}, "models speak of persons, an attacker's belief of rows"
     assert question["added"] == ("age_lo",), "numbers beside a label, where the release has them"
     assert {name: reading.kind for name, reading in question["readings"].items()} == {
         "age": "integer",
@@ -146,6 +147,15 @@ def test_what_is_said_wins_over_the_configuration(asked: Asked, tmp_path: Path) 
     question = asked.question
     assert [name for name, *_ in asked.tables] == ["other", "r"]
     assert (question["qi"], question["sensitive"], question["k"]) == (("zip",), ("pay",), 3)
+
+
+def test_models_are_known_from_the_configuration(asked: Asked, tmp_path: Path) -> None:
+    path = config(tmp_path, privacy={"k": 7, "alpha": 0.4})
+    assert run("--config", path).exit_code == 0
+    assert run("--config", path, "--attack-qis", "pay").exit_code == 0
+    first, second = asked.questions
+    assert [model.alpha for model in first["models"]["ill"]] == [0.4]
+    assert second["models"] == {}, "who knows more than quasi-identifiers cuts through the classes"
 
 
 def test_before_the_first_release_the_source_is_looked_at(asked: Asked, tmp_path: Path) -> None:

@@ -84,6 +84,30 @@ def test_a_method_that_writes_a_question_mark_means_a_star(tmp_path: Path) -> No
     assert readings_by_config({"age": T.IntegerType()}, loaded)["age"].stars == {"*", "?"}
 
 
+def test_behind_a_mean_any_number_may_stand() -> None:
+    coverage = Coverage(Reading("integer", stars=frozenset("*?"), mean=True), ["37", "38", None])
+    for label in ("37.5", "37", "-1e3"):
+        assert coverage.row(label).tolist() == [True, True, False], label
+    assert coverage.row("?").tolist() == [True, True, True]
+    assert coverage.row(None).tolist() == [False, False, True]
+    assert coverage.row("nan").tolist() == coverage.row("many").tolist() == [False, False, False]
+
+
+def test_a_configuration_tells_which_columns_are_means() -> None:
+    columns = {"quasi_identifiers": {"age": {}, "job": {}, "day": {}}, "sensitive": ["ill"]}
+    loaded = load_config({"columns": columns, "method": {"name": "kactus", "target": "ill", "numeric": "mean"}})
+    found = readings_by_config({"age": T.IntegerType(), "job": T.StringType(), "day": T.DateType()}, loaded)
+    assert {name: reading.mean for name, reading in found.items()} == {"age": True, "job": False, "day": False}
+
+
+def test_what_is_remembered_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_KEPT_BYTES", 1_000)
+    coverage = Coverage(Reading("integer"), [str(number) for number in range(1_600)])  # 200 bytes an answer
+    for low in range(50):
+        assert coverage.row(f"[{low}, 4000]").sum() == 1_600 - low
+        assert len(coverage._known) <= 6
+
+
 def test_readings_by_shape_know_arrays_and_question_marks() -> None:
     published = T.StructType().add("job", T.ArrayType(T.StringType())).add("sex", "string")
     found = readings_by_shape(

@@ -7,8 +7,11 @@ from io import BytesIO, TextIOWrapper
 import pytest
 from rich.console import Console
 
+from kanon_spark.report.risk_facts import attack_lines
+from kanon_spark.risk.assessment import _attack_notes
 from kanon_spark.risk.combinations import Told, column_sets, rank_columns, riskiest
 from kanon_spark.risk.console import render_risk
+from kanon_spark.risk.coverage import Reading
 from kanon_spark.risk.facts import Attack, AttackSide, Guess, RiskReport, TableRisk
 from kanon_spark.risk.sizes import Sizes, class_risk
 
@@ -22,8 +25,8 @@ def table(sizes: dict[int, int], unique: int) -> TableRisk:
     return TableRisk(class_risk(Sizes(rows, "rows", sizes, unique, rows)), told[0], told[1], largest=2)
 
 
-BEFORE = AttackSide("rows", 0.6, 1.0, 1.0, 0, (Guess("ill", 0.9, 0.8, 0.5),))
-AFTER = AttackSide("rows", 0.1, 0.2, 5.0, 1, (Guess("ill", 0.6, 0.5, 0.5),))
+BEFORE = AttackSide("rows", 0.6, 1.0, 1.0, 0, (Guess("ill", 0.9, 0.8, 0.5, 1.0, 0.5),))
+AFTER = AttackSide("rows", 0.1, 0.2, 5.0, 1, (Guess("ill", 0.6, 0.5, 0.5, 0.7, 0.5),))
 ATTACK = Attack(("sex", "zip [red]"), 10, 9, 0, BEFORE, AFTER, k=5, unread={"sex": 1})
 REPORT = RiskReport(table({1: 2, 3: 1}, 2), table({5: 1}, 0), ATTACK, notes=("mind this",))
 
@@ -136,3 +139,39 @@ def test_one_table_alone_has_one_column_of_numbers() -> None:
     assert "before" not in text
     assert "on the table" in text
     assert "allowed" not in text
+
+
+def test_the_most_certain_guess_stands_beside_what_limits_it() -> None:
+    text = shown(REPORT)
+    assert "ill: most sure" in text
+    assert "70.0%" in text
+    assert "50.0% of all rows have the most frequent value" in text
+    told = replace(AFTER.guesses[0], limit=0.75, limited_by="alpha = 0.75")
+    limited = replace(REPORT, attack=replace(ATTACK, after=replace(AFTER, guesses=(told,))))
+    assert "alpha = 0.75 allows at most 75.0%" in shown(limited)
+
+    privacy = {"alpha(ill)": {"model": "alpha", "column": "ill", "words": "alpha of 0.75"}}
+    lines = {line.name: line for line in attack_lines({"privacy": privacy, "risk": limited.to_json()})}
+    assert (lines["ill: most sure"].before, lines["ill: most sure"].after) == ("100.0%", "70.0%")
+    assert "Asked: every class has alpha of 0.75." in lines["ill: most sure"].sentence
+    assert "alpha = 0.75 allows at most 75.0% on the release." in lines["ill: most sure"].sentence
+    assert "Asked" not in lines["ill: how sure"].sentence, "a mean is not what models limit"
+    assert lines["ill: most sure"].formula == "largest share of the candidates"
+
+    without = {line.name: line for line in attack_lines({"privacy": privacy, "risk": REPORT.to_json()})}
+    assert "That sets no limit to this share. Of all its rows 50.0%" in without["ill: most sure"].sentence
+    unasked = {line.name: line for line in attack_lines({"risk": REPORT.to_json()})}
+    assert "no limit" not in unasked["ill: most sure"].sentence
+
+
+def test_notes_tell_of_means_and_ask_for_a_configuration_only_where_there_is_none() -> None:
+    read = {"sex": Reading("text"), "zip [red]": Reading("text")}
+    (known,) = _attack_notes(ATTACK, read)
+    assert "their rows were not published; nothing published covers their value of 'sex' (1)" in known
+    (blind,) = _attack_notes(ATTACK, {"zip [red]": read["zip [red]"]})
+    assert "give --config, so that hierarchies and means are known" in blind
+    whole = replace(ATTACK, after=replace(AFTER, unmatched=0), unread={})
+    assert _attack_notes(whole, read) == []
+    (means,) = _attack_notes(whole, {**read, "sex": Reading("integer", mean=True)})
+    assert means.startswith("'sex': published as means")
+    assert "'prosecutor, highest'" in means
