@@ -2,14 +2,16 @@
 
 Whoever keeps an older release can take the difference. So a run leaves every published row as it is and anonymizes the
 arrivals alone, as a table of their own: what a run adds is k-anonymous by itself and satisfies every model by itself,
-and so does the difference of any two releases. Arrivals that would need a dearer class than people have accepted before
-wait for company. Rows that are gone from the source, or have changed, go; where fewer than k persons of what one run
-added to a tuple are left, or a model no longer holds there, all of it is withdrawn, and for good: published once more
-in another class, it could be told by what both classes share. `releases/README.md` tells the whole story.
+and so does the difference of any two releases, also where persons come back. Arrivals that would need a dearer class
+than people have accepted before, or would break any of it, wait for company. Rows that are gone from the source, or
+have changed, go; where fewer than k persons of what one run added to a tuple are left, or a model no longer holds
+there, all of it is withdrawn, and for good: published once more in another class, it could be told by what both
+classes share. `releases/README.md` tells the whole story.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,7 @@ from kanon_spark.signatures.sensitive import with_wishes
 from kanon_spark.verify.difference import Record, verify_growth
 from kanon_spark.verify.groups import TUPLE, tuple_hashes, tuple_parts
 from kanon_spark.verify.table import failing_classes
+from kanon_spark.verify.unions import failing_alone, judge_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
 _SHARE = 0.9  # a new class may be as dear as what so many rows of the first release lose at most
 _ROUNDS = 20  # of withdrawals, each of which can only shrink the release
+_PATIENCE = 12  # rounds after which all arrivals of a release that stands wait
 
 
 class Growth:
@@ -189,23 +193,51 @@ class Growth:
         return self.ctx.spark.read.parquet(self.work.path(STATE))
 
     def _settled(self, candidate: "DataFrame") -> "DataFrame":
-        """Take out what cannot stand until everything left can: older rows are withdrawn, arrivals wait."""
-        qi, k = self.opened.tuple_columns, self.loaded.config.privacy.k
-        person = None if self.unit is None else PERSON
+        """Take out what cannot stand until everything left can: arrivals wait, older rows are withdrawn.
+
+        Arrivals go first: what fails beside them may stand without them, and what is withdrawn does not come back.
+        """
+        from pyspark.sql import functions as F
+
+        own = [*self.opened.tuple_columns, COHORT]
+        arrived = F.col(COHORT) == self.ctx.run_id
         for number in range(_ROUNDS):
-            # What one run has added to a tuple is a class of its own: a reader who kept every release can tell it.
-            failing = failing_classes(candidate, qi=[*qi, COHORT], k=k, unit=person, asked=self.asked)
-            short = self._short_gains(candidate, qi, k=k)
-            bad = self._written(failing.unionByName(short).distinct(), f"failing_{number}")
+            classes = candidate.select("*", *tuple_hashes(tuple_parts(candidate, own)))
+            bad = self._written(self._failing(candidate), f"failing_{number}")
             if not bad.limit(1).count():
                 return candidate
-            classes = candidate.select("*", *tuple_hashes(tuple_parts(candidate, [*qi, COHORT])))
+            new = classes.where(arrived).select(*TUPLE).distinct()
+            if number >= _PATIENCE and self.standing is not None and new.limit(1).count():
+                bad = new
+            else:
+                waiting = bad.join(new, list(TUPLE), "left_semi")
+                bad = waiting if waiting.limit(1).count() else bad
             candidate = self._written(classes.join(bad, list(TUPLE), "left_anti").drop(*TUPLE), f"settled_{number}")
         raise GuaranteeError(
             f"after {_ROUNDS} rounds of withdrawals classes still fail; nothing was published",
             where="schedule.repeat",
             fix="ask for less (k, models), or publish to a new target",
         )
+
+    def _failing(self, candidate: "DataFrame") -> "DataFrame":
+        """What one run has added to a tuple and cannot stand, as hashes of tuple and cohort."""
+        from pyspark.sql import functions as F
+
+        qi, k = self.opened.tuple_columns, self.loaded.config.privacy.k
+        person = None if self.unit is None else PERSON
+        # What one run has added to a tuple is a class of its own: a reader who kept every release can tell it.
+        failing = [
+            failing_classes(candidate, qi=[*qi, COHORT], k=k, unit=person),
+            self._short_gains(candidate, qi, k=k),
+        ]
+        if self.asked:
+            record = Record(candidate, COHORT, self.ctx.run_id, person)
+            judge_parts(record, qi=qi, k=k, asked=self.asked, failing=failing)
+            # Once more as the verifier sees them: against each other, without what stands already.
+            new = candidate.where(F.col(COHORT) == self.ctx.run_id)
+            if ROW_HASH in new.columns:
+                failing += failing_alone(new, qi=[*qi, COHORT], entry=ROW_HASH, person=person, asked=self.asked)
+        return reduce(lambda left, right: left.unionByName(right), failing).distinct()
 
     def _short_gains(self, candidate: "DataFrame", qi: list[str], *, k: int) -> "DataFrame":
         """Classes of arrivals that would bring fewer than k new persons to a tuple that is there already."""

@@ -65,10 +65,13 @@ class Held:
         frame: The rows; but for `rows`, with `person` (null: each row is a person of its own); of carriers with `rows`,
             how many rows of the source each stands for, and where wishes are known with `wish`.
         counting: How persons are counted.
+        whole: Those whose distribution classes are held against, where that is not the sum of what classes hold:
+            overlapping classes would count some twice.
     """
 
     frame: "DataFrame"
     counting: Literal["rows", "groups", "persons", "carriers"]
+    whole: "Held | None" = None
 
     @classmethod
     def of_groups(cls, finer: "DataFrame") -> "Held":

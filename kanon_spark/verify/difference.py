@@ -5,7 +5,7 @@ counted on the record of published rows, which is first shown to be what was wri
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kanon_spark.io.content import content_hash
@@ -13,26 +13,12 @@ from kanon_spark.verify.asked import Asked
 from kanon_spark.verify.facts import Check, Verdict
 from kanon_spark.verify.groups import TUPLE, group_rows, quoted, summarize, tuple_hashes, tuple_parts
 from kanon_spark.verify.table import verify_table
+from kanon_spark.verify.unions import Record, judge_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-@dataclass(frozen=True)
-class Record:
-    """The record of published rows.
-
-    Attributes:
-        rows: Published columns, with key, cohort and, where there is a unit, the person of each row.
-        cohort: Column of the run that published a row.
-        newest: The run that is being verified.
-        person: Column of the person; None counts rows.
-    """
-
-    rows: "DataFrame"
-    cohort: str
-    newest: str
-    person: str | None
+__all__ = ["Record", "verify_growth"]
 
 
 def verify_growth(
@@ -55,8 +41,9 @@ def verify_growth(
         asked: Privacy models beyond k.
 
     Returns:
-        The verdict of `verify_table` on all rows, and the checks `record`, `cohorts` (every class of every earlier
-        difference still holds by itself), `unchanged` (what was published before stands as it was) and `gains`.
+        The verdict of `verify_table` on all rows, and the checks `record`, `cohorts` (what each run added to a tuple
+        holds by itself, and so does what has come since any of them), `unchanged` (what was published before stands as
+        it was) and `gains`.
     """
     columns = written.columns
     own = record.rows.select(*[quoted(name) for name in columns])
@@ -72,11 +59,12 @@ def verify_growth(
     there = summarize(group_rows(own, qi=qi, kept=kept), width=len(qi), k=k)
     same = (here.content, here.rows) == (there.content, there.rows)
     checks = [*whole.checks, _check("record", same, "the rows written are those of the record")]
-    # How many of a population fit a tuple does not depend on when it was published.
-    alone = None if asked is None else replace(asked, population=None)
-    parts = verify_table(record.rows, qi=[*qi, record.cohort], k=k, unit=record.person, asked=alone)
-    failed = "; ".join(f"{check.name}: {check.detail}" for check in parts.checks if not check.passed)
-    checks.append(_check("cohorts", parts.passed, failed or "what each run added holds by itself"))
+    parts = list(verify_table(record.rows, qi=[*qi, record.cohort], k=k, unit=record.person).checks)
+    if asked is not None:
+        parts += [found.check for found in judge_parts(record, qi=qi, k=k, asked=asked)]
+    failed = "; ".join(f"{check.name}: {check.detail}" for check in parts if not check.passed)
+    held = "what each run added holds by itself, and so does what has come since"
+    checks.append(_check("cohorts", not failed, failed or held))
     if previous is not None:
         checks.append(_unchanged(record, previous.select(*[quoted(name) for name in columns])))
     checks.append(_gains(record, qi=qi, k=k))

@@ -91,7 +91,10 @@ def hierarchical_distances(
     )
     each = placed.select(*TUPLE, "size", "count", F.inline(levels))
     mine = each.groupBy(*TUPLE, "level", "node").agg(F.sum("count").alias("count"), F.max("size").alias("size"))
-    known = mine.groupBy(F.col("level").alias("on"), F.col("node").alias("known")).agg(F.sum("count").alias("all"))
+    # The domain, not the table: one row per value that occurs.
+    firsts = [F.first(f"node{level}").alias(f"node{level}") for level in range(height)]
+    domain = placed.groupBy("value").agg(F.first("all").alias("all"), *firsts).select("all", F.inline(levels))
+    known = domain.groupBy(F.col("level").alias("on"), F.col("node").alias("known")).agg(F.sum("all").alias("all"))
     same = (F.col("level") == F.col("on")) & F.col("node").eqNullSafe(F.col("known"))
     more = F.greatest(F.lit(0.0), F.col("count") / F.col("size") - F.col("all") / max(1, everybody))
     return mine.join(known, same).groupBy(*TUPLE).agg((F.sum(more) / height).alias("d0"))

@@ -160,7 +160,8 @@ def _of_column(
     try:
         entries = histogram.withColumn("size", F.sum("count").over(Window.partitionBy(*TUPLE)))
         if relative:
-            totals = histogram.groupBy("value").agg(F.sum("count").alias("all"))
+            counted = histogram if held.whole is None else held.whole.histogram(name, spec)
+            totals = counted.groupBy("value").agg(F.sum("count").alias("all"))
             # One row: how many persons and how many values there are.
             people, values = totals.agg(F.sum("all"), F.count(F.lit(1))).collect()[0]
             everybody = people or 0
