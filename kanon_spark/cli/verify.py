@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kanon_spark.config.loader import LoadedConfig
+    from kanon_spark.engine.verification import Further
     from kanon_spark.verify.asked import Asked
     from kanon_spark.verify.facts import Verdict
 
@@ -44,7 +45,10 @@ def verify(
     ] = None,
     k: Annotated[int | None, typer.Option("--k", help="Least size of a class.")] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="Column of the protected person; counts rows without it.")
+        str | None,
+        typer.Option(
+            "--unit", help="Column of the protected person; counts rows without it. A --config says it itself."
+        ),
     ] = None,
     manifest: Annotated[
         Path | None,
@@ -148,6 +152,12 @@ def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedC
     """Fill what was not said from the configuration, then from the manifest."""
     if loaded is not None:
         config = loaded.config
+        if asked.unit is not None and asked.unit != config.privacy.unit:
+            raise RequestError(
+                "whose rows are counted is said by the configuration (privacy.unit)",
+                where="--unit",
+                fix="leave it out, or verify without --config",
+            )
         asked = replace(asked, qi=asked.qi or tuple(config.columns.quasi_identifiers), k=asked.k or config.privacy.k)
     if manifest is not None:
         columns = manifest.get("columns", {})
@@ -202,8 +212,9 @@ def _judge(
     if loaded is not None:
         from kanon_spark.engine.verification import verify_with_config
 
-        verdict = _with_own_k(verify_with_config(loaded, table=table, spark=spark), table, question, loaded)
-        verdict = _with_models(verdict, table, question, loaded, asked)
+        further = _further(question, loaded, asked)
+        more = {} if further is None else {"further": further}
+        verdict = verify_with_config(loaded, table=table, spark=spark, **more)
     else:
         from kanon_spark.verify.table import verify_table
 
@@ -212,30 +223,15 @@ def _judge(
     return verdict if manifest is None else _against_manifest(verdict, manifest)
 
 
-def _with_own_k(verdict: "Verdict", table: "DataFrame", question: Question, loaded: "LoadedConfig") -> "Verdict":
-    """Add what --k and --qi ask beyond the configuration; by rows, unless --unit names a column of the table."""
-    from kanon_spark.verify.table import verify_table
+def _further(question: Question, loaded: "LoadedConfig", asked: "Asked") -> "Further | None":
+    """What the options ask beyond the configuration; None if that is nothing."""
+    from kanon_spark.engine.verification import Further
 
     config = loaded.config
-    more = (question.k or 0) > config.privacy.k or set(question.qi) != set(config.columns.quasi_identifiers)
-    if not more:
-        return verdict
-    (check, *_) = verify_table(table, qi=question.qi, k=question.k or 0, unit=question.unit).checks
-    return replace(verdict, checks=(*verdict.checks, replace(check, name="k as asked")))
-
-
-def _with_models(
-    verdict: "Verdict", table: "DataFrame", question: Question, loaded: "LoadedConfig", asked: "Asked"
-) -> "Verdict":
-    """Add the checks that the options ask for beyond the configuration's own, by rows unless the table has a unit."""
-    if not asked:
-        return verdict
-    from kanon_spark.verify.asked import published_names
-    from kanon_spark.verify.models import model_checks
-
-    qi = published_names(loaded.config, table.columns)
-    checks = model_checks(table, qi=qi, k=loaded.config.privacy.k, asked=asked, unit=question.unit)
-    return replace(verdict, checks=(*verdict.checks, *checks))
+    other = set(question.qi) != set(config.columns.quasi_identifiers)
+    if not (other or asked or (question.k or 0) > config.privacy.k):
+        return None
+    return Further(question.qi if other else (), question.k, asked)
 
 
 def _against_manifest(verdict: "Verdict", manifest: dict[str, Any]) -> "Verdict":

@@ -7,19 +7,24 @@ decided once per pair of label and value of a column; the tuples are then put to
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from kanon_spark.config.models import FileSpec, QiSpec
+from kanon_spark.config.models import Config, FileSpec, QiSpec
 from kanon_spark.errors import MissingInputError
+from kanon_spark.io.paths import resolve
+from kanon_spark.signatures.forms import form_of
 from kanon_spark.verify.asked import Found, Population
+from kanon_spark.verify.facts import SUPPRESSED
 from kanon_spark.verify.groups import quoted
-from kanon_spark.verify.truth import Judge, judge_for
+from kanon_spark.verify.truth import Judge, Text, judge_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-_KINDS = {
+Kind = Literal["text", "integer", "real", "date", "timestamp", "boolean"]
+
+_KINDS: dict[str, Kind] = {
     "tinyint": "integer",
     "smallint": "integer",
     "int": "integer",
@@ -29,6 +34,7 @@ _KINDS = {
     "date": "date",
     "boolean": "boolean",
 }
+_OTHER_STAR = "?"  # what a method may write in place of a star
 
 
 def fitting_population(
@@ -48,7 +54,7 @@ def fitting_population(
         unit: Column of the person; counts persons where the population has it, else rows.
         population: The population, k, and the hierarchies of the labels.
         base_dir: Folder that the paths of hierarchy files start from.
-        judges: Who judges the labels of each quasi-identifier, where that is known better than from the population.
+        judges: Who judges the labels of each quasi-identifier, where that is known better than from the two tables.
 
     Raises:
         MissingInputError: The population lacks a quasi-identifier.
@@ -68,7 +74,7 @@ def fitting_population(
     published = table.select(*texts).distinct().persist()
     people = _people(population.table, qi, values, unit).persist()
     try:
-        judges = [_judge(population, name, base_dir) for name in qi] if judges is None else judges
+        judges = _guessed(table, people, qi, population, base_dir) if judges is None else judges
         # Who stands in the population with several tuples counts once for each label, whichever of them fit.
         known, nobody = F.count_distinct("person"), F.sum(F.when(F.col("person").isNull(), F.col("rows")))
         persons = known + F.coalesce(nobody, F.lit(0))
@@ -124,13 +130,92 @@ def _people(table: "DataFrame", qi: Sequence[str], values: Sequence[str], unit: 
     return each.groupBy(*values, "person").agg(F.count(F.lit(1)).alias("rows"))
 
 
-def _judge(population: Population, name: str, base_dir: Path) -> Judge:
-    spec = population.hierarchies.get(name)
-    kind = population.table.schema[name].dataType.simpleString()
-    known = _KINDS.get(kind, "real" if kind.startswith("decimal") else "text")
-    known = "timestamp" if kind.startswith("timestamp") else known
-    path = base_dir / Path(spec.path).expanduser() if isinstance(spec, FileSpec) else None
-    return judge_for(QiSpec(hierarchy=spec), kind=known, csv_path=path)
+def judges_by_form(config: Config, table: "DataFrame", population: Population, *, base_dir: Path) -> list[Judge]:
+    """Judges of all quasi-identifiers of a release, by the forms that its configuration gives their labels.
+
+    What kind of values a column had is taken from the population: the release has texts throughout. Means are not
+    among the forms: a configuration that asks for them may not ask for k-map.
+    """
+    judges: list[Judge] = []
+    for name, spec in config.columns.quasi_identifiers.items():
+        kind = _kind(table, population.table, name)
+        suppressed = form_of(spec, kind, config).suppressed
+        judges.append(_judge(spec, table, name, kind, base_dir=base_dir, suppressed=suppressed))
+    return judges
+
+
+def _guessed(
+    table: "DataFrame", people: "DataFrame", qi: Sequence[str], population: Population, base_dir: Path
+) -> list[Judge]:
+    """Judges by what the two tables show, where nobody says how the labels were made."""
+    from pyspark.sql import functions as F
+
+    # Some tables spell `unknown` so: then it is a value, and nobody else fits it.
+    spelt = [F.max(F.coalesce(F.col(f"value{i}") == _OTHER_STAR, F.lit(False))) for i in range(len(qi))]
+    values = people.agg(*spelt).collect()[0]
+    judges = []
+    for name, is_value in zip(qi, values, strict=True):
+        spec, kind = QiSpec(hierarchy=population.hierarchies.get(name)), _kind(table, population.table, name)
+        judge = _judge(spec, table, name, kind, base_dir=base_dir, suppressed=SUPPRESSED)
+        judges.append(judge if is_value else _OtherStar(judge))
+    return judges
+
+
+def _kind(table: "DataFrame", population: "DataFrame", name: str) -> Kind:
+    """What the population's values are; texts there are of the kind that the published column has, if it has one."""
+    for frame in (population, table):
+        kind = frame.schema[name].dataType.simpleString()
+        if kind.startswith("timestamp"):
+            return "timestamp"
+        if kind.startswith("decimal"):
+            return "real"
+        if kind in _KINDS:
+            return _KINDS[kind]
+    return "text"
+
+
+def _judge(spec: QiSpec, table: "DataFrame", name: str, kind: Kind, *, base_dir: Path, suppressed: str) -> Judge:
+    members = table.schema[name].dataType.simpleString().startswith("array")
+    if spec.hierarchy is None and kind == "text" and not members:
+        return _TextsJudge(suppressed)
+    path = Path(resolve(spec.hierarchy.path, base_dir)) if isinstance(spec.hierarchy, FileSpec) else None
+    return judge_for(spec, kind=kind, csv_path=path, members=members, suppressed=suppressed)
+
+
+class _TextsJudge(Judge):
+    """Texts of which nobody says what they are: a label is a set of them, or a range if they can be read as ordered.
+
+    A label that is a single value is that text alone: as numbers, the codes 07 and 7 would be one.
+    """
+
+    def __init__(self, suppressed: str) -> None:
+        super().__init__(suppressed)
+        self._sets = judge_for(QiSpec(), kind="text")
+        self._ranges = [judge_for(QiSpec(), kind=kind) for kind in ("real", "timestamp")]
+
+    def _covers(self, raw: str, label: str) -> bool:
+        ranges = self._ranges if label.startswith(("[", "(", "< ", ">= ")) else []
+        return self._sets.covers(raw, label) or any(judge.covers(raw, label) for judge in ranges)
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return self._covers(inner, label)
+
+
+class _OtherStar(Judge):
+    """Another judge, for whom the `?` of the method kactus is a suppressed cell too."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__(_OTHER_STAR)
+        self._judge = judge
+
+    def covers(self, raw: Text, label: Text) -> bool:
+        return label in (_OTHER_STAR, f'["{_OTHER_STAR}"]') or self._judge.covers(raw, label)
+
+    def _covers(self, raw: str, label: str) -> bool:
+        return self._judge.covers(raw, label)
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return self._judge.contains(inner, label)
 
 
 def _true_pairs(published: "DataFrame", people: "DataFrame", i: int, judge: Judge) -> "DataFrame":

@@ -95,6 +95,31 @@ def test_persons_and_models_decide_what_is_held_back(levels: Levels) -> None:
     assert any(check["name"] == "l_diversity(ill)" and check["passed"] for check in applied.manifest["checks"])
 
 
+@pytest.mark.parametrize("unit", ["patient", None])
+def test_what_is_held_back_is_counted_as_it_is_verified(levels: Levels, tmp_path: Path, unit: str | None) -> None:
+    """Who has three raw tuples weighs three times in entropy: 3:1 waits, though by distinct persons it is 1:1."""
+    columns = {
+        **JOB["columns"],
+        "identifiers": ["patient"],
+        "sensitive": {"ill": {"l_diversity": {"l": 2, "kind": "entropy"}}},
+    }
+    privacy = {"k": 2, "personal_k": {"rule": "CASE WHEN age = 49 THEN 3 END"}, **({"unit": unit} if unit else {})}
+    job = {**JOB, "columns": columns, "privacy": privacy, "execution": {"work_dir": str(tmp_path)}}
+    ages = [[20, 21, 22, 23], [30, 31, 32, 33], [40, 41, 42, 43]]
+    table = levels.table(*((each, sex, 4, levels.both, 1) for each, sex in zip(ages, "mfm", strict=True)))
+    release = Anonymizer(job).run(table)
+    assert release.recoding is not None
+    new = levels.table(
+        ([20, 21, 22], "m", 1, ["flu"], 3),
+        ([20], "m", 1, ["cold"], 1),
+        ([31, 32], "f", 2, levels.both, 2),  # copies weigh nothing
+        ([40, 49], "m", 2, levels.both, 1),  # one of the two asks for three
+    )
+    applied = release.recoding.apply(new)
+    assert Counter(row["age"] for row in applied.table.collect()) == {"[30, 39]": 4}
+    assert applied.counts == {"input": 10, "released": 4, "held_back": 6, "not_covered": 0, "failing": 6}
+
+
 def test_the_mapping_of_whole_columns(levels: Levels, tmp_path: Path) -> None:
     files = levels.recoding.export(tmp_path / "mapping")
     assert [path.name for path in files] == ["age.csv", "sex.csv"]

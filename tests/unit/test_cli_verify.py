@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from kanon_spark.cli import verify as command
 from kanon_spark.cli.main import app
+from kanon_spark.engine.verification import Further
 from kanon_spark.verify.facts import Check, ClassFacts, Verdict
 
 FACTS = ClassFacts.of({5: 2}, k=5)
@@ -32,9 +33,9 @@ class Asked:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     seen = Asked()
 
-    def put(module: str, function: str, stand_in: Callable[..., Any]) -> None:
+    def put(module: str, function: str, stand_in: Callable[..., Any], **real: Any) -> None:
         fake = ModuleType(module)
-        setattr(fake, function, stand_in)
+        vars(fake).update({function: stand_in, **real})
         monkeypatch.setitem(sys.modules, module, fake)
 
     def opened(spark: Any, table: str, **_: Any) -> str:
@@ -47,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     put("kanon_spark.engine.session", "get_spark", lambda **_: "spark")
     put("kanon_spark.verify.table", "verify_table", verdict)
-    put("kanon_spark.engine.verification", "verify_with_config", verdict)
+    put("kanon_spark.engine.verification", "verify_with_config", verdict, Further=Further)
     monkeypatch.setattr(command, "open_table", opened)
     return seen
 
@@ -157,24 +158,49 @@ def test_a_configuration_asks_for_the_whole_proof(asked: Asked, tmp_path: Path) 
     assert question == {"table": "frame", "spark": "spark"}
 
 
+@pytest.mark.parametrize("unit", [None, "pid"])
 @pytest.mark.parametrize(
-    ("options", "question"),
+    ("options", "further"),
     [
-        (["--k", "9"], {"qi": ("age",), "k": 9, "unit": None}),
-        (["--qi", "age,zip"], {"qi": ("age", "zip"), "k": 5, "unit": None}),
+        (["--k", "9"], Further(k=9)),
+        (["--qi", "age,zip"], Further(("age", "zip"), 5)),
+        (["--qi", "age,zip", "--k", "3"], Further(("age", "zip"), 3)),
         (["--k", "4"], None),
+        (["--qi", "age"], None),
     ],
 )
 def test_options_ask_more_than_the_configuration(
-    asked: Asked, tmp_path: Path, options: list[str], question: dict[str, Any] | None
+    asked: Asked, tmp_path: Path, options: list[str], further: Further | None, unit: str | None
 ) -> None:
+    """All of it is asked beside the recoding, where persons are known: never of the table alone."""
     path = tmp_path / "job.yaml"
-    path.write_text("columns: {quasi_identifiers: [age]}\nprivacy: {k: 5}\n", encoding="utf-8")
+    privacy = "k: 5" if unit is None else f"k: 5, unit: {unit}"
+    path.write_text(f"columns: {{quasi_identifiers: [age]}}\nprivacy: {{{privacy}}}\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["verify", "t", "--config", str(path), "--json", *options])
     assert result.exit_code == 0
-    assert asked.questions[1:] == ([] if question is None else [question])
-    names = [check["name"] for check in json.loads(result.stdout.splitlines()[-1])["checks"]]
-    assert ("k as asked" in names) == (question is not None)
+    (question,) = asked.questions
+    assert question == {"table": "frame", "spark": "spark"} | ({} if further is None else {"further": further})
+
+
+def test_models_are_asked_beside_the_recoding(asked: Asked, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("columns: {quasi_identifiers: [age]}\nprivacy: {k: 5, unit: pid}\n", encoding="utf-8")
+    models = ["--sensitive", "ill", "--l-diversity", "3", "--personal-k", "wish"]
+    assert CliRunner().invoke(app, ["verify", "t", "--config", str(path), *models]).exit_code == 0
+    (question,) = asked.questions
+    further = question["further"]
+    assert (further.qi, further.k, further.asked.personal_k) == ((), 5, "wish")
+    assert further.asked.judged["ill"].l_diversity.l == 3
+
+
+@pytest.mark.parametrize(("privacy", "code"), [("k: 5, unit: pid", 0), ("k: 5, unit: other", 2), ("k: 5", 2)])
+def test_the_configuration_says_whose_rows_are_counted(asked: Asked, tmp_path: Path, privacy: str, code: int) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(f"columns: {{quasi_identifiers: [age]}}\nprivacy: {{{privacy}}}\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["verify", "t", "--config", str(path), "--unit", "pid"])
+    assert result.exit_code == code
+    assert ("privacy.unit" in result.stderr) == (code == 2)
+    assert len(asked.questions) == (code == 0)
 
 
 @pytest.fixture
