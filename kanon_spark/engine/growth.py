@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kanon_spark.engine.encoded import EncodedTable
 from kanon_spark.engine.population import asked_of
+from kanon_spark.engine.verification import found_in_population
 from kanon_spark.errors import DataError, GuaranteeError, MissingInputError, RepeatedIdError
 from kanon_spark.io.content import content_hash
 from kanon_spark.measure.entry_losses import with_losses
@@ -335,11 +336,13 @@ class Growth:
             previous=previous,
             qi=opened.tuple_columns,
             k=self.loaded.config.privacy.k,
-            asked=self.asked or None,
+            asked=replace(self.asked, population=None) or None,
         )
+        found = found_in_population(self.loaded, written, self.asked)
         own = () if arrivals is None else arrivals.checks
         named = tuple(replace(check, name=f"arrivals: {check.name}") for check in own)
-        return replace(verdict, checks=(*verdict.checks, *named))
+        checks = (*verdict.checks, *(each.check for each in found), *named)
+        return replace(verdict, checks=checks, models=(*verdict.models, *found))
 
     def solve(self, expect: "Callable[[Signatures], None]") -> "tuple[EncodedTable, Solved] | None":
         """Form classes of the arrivals; None if there are too few of them, or nothing that is asked can be met."""

@@ -122,12 +122,12 @@ def verify_published(ctx: RunContext, loaded: LoadedConfig, table: "DataFrame", 
         return verify_table(table, qi=qi, k=privacy.k)
     asked = replace(asked_of(ctx.spark, loaded), personal_k=None)
     verdict = verify_table(table, qi=qi, k=privacy.k, asked=replace(asked, population=None))
-    found = _fitting(loaded, table, asked)
+    found = found_in_population(loaded, table, asked)
     checks = (*verdict.checks, *(each.check for each in found))
     return replace(verdict, checks=checks, models=(*verdict.models, *found))
 
 
-def _fitting(loaded: LoadedConfig, table: "DataFrame", asked: Asked) -> tuple[Found, ...]:
+def found_in_population(loaded: LoadedConfig, table: "DataFrame", asked: Asked) -> tuple[Found, ...]:
     """How a release stands to the population that is asked for, if one is; labels as the configuration forms them."""
     population, config = asked.population, loaded.config
     if population is None:
@@ -295,13 +295,13 @@ def _verify_grown(loaded: LoadedConfig, *, table: "DataFrame", spark: "SparkSess
     alone = replace(asked, population=None)
     verdict = verify_growth(table, record, previous=None, qi=names, k=config.privacy.k, asked=alone or None)
     k = config.privacy.k if further.qi else max(config.privacy.k, further.k or 0)
-    checks = [each.check for each in _fitting(loaded, table, asked)]
+    checks = [each.check for each in found_in_population(loaded, table, asked)]
     if further.qi or k > config.privacy.k:  # of the whole: what each run added need not have more than was promised
         checks.append(_k_as_asked(standing.rows, qi=further.qi or names, k=further.k or k, unit=person))
     own = replace(further.asked, population=None)
     if own:
         checks += [each.check for each in find_models(standing.rows, qi=names, k=k, asked=own, unit=person)]
-    checks += [each.check for each in _fitting(loaded, table, further.asked)]
+    checks += [each.check for each in found_in_population(loaded, table, further.asked)]
     return replace(verdict, checks=(*verdict.checks, *checks))
 
 

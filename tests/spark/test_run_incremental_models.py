@@ -207,3 +207,28 @@ def test_a_run_in_which_some_arrivals_are_too_dear_publishes_the_others(spark: "
     assert release.manifest["incremental"]["held_back"] == 20
     assert before <= multiset(release.table)
     assert {row[0] for row in multiset(release.table)} == {"old", "y"}
+
+
+def test_a_release_that_grows_may_show_numbers_and_be_held_against_a_population(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Of the numbers beside labels no population knows."""
+    world = World(spark, tmp_path)
+    people = [(n, 20 + n % 40, "fm"[n % 2]) for n in range(80)]
+    world.save(spark.createDataFrame(people, "n int, age int, sex string").drop("n"), "people")
+    for number in (40, 60):
+        world.save(spark.createDataFrame(people[:number], "n int, age int, sex string"))
+        release = world.run(
+            world.job(
+                {"age": {}, "sex": {}},
+                k=3,
+                columns={"identifiers": ["n"], "other": "keep"},
+                privacy={"k_map": {"k": 5, "path": "data/people"}},
+                method={"name": "kmember", "effort": "fast"},
+                output={"numeric": "bounds"},
+                schedule={"repeat": "incremental", "key": "n"},
+            )
+        )
+        assert release.manifest["privacy"]["k_map"]["passed"]
+        assert release.manifest["privacy"]["k_map"]["achieved"] >= 5
+    assert release.manifest["incremental"]["kept"] > 0 and "age_lo" in release.table.columns
