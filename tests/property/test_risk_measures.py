@@ -125,8 +125,8 @@ def test_classes_cover_targets_where_every_cell_does(data: st.DataObject) -> Non
     batch = batch.assign(value=secrets, weight=weights, top=weights)
     cut = data.draw(st.integers(0, len(batch)))
     with pytest.MonkeyPatch.context() as patch:  # several parts, and sums that are handed on early
-        patch.setattr(matching, "_BATCH", 5)
-        patch.setattr(matching, "_OPEN", 2)
+        patch.setattr(matching, "_FLAGS", 5 * len(targets))
+        patch.setattr(matching, "_SUMS", 2 * len(targets))
         parts = list(matching._sums([batch[:cut], batch[cut:]], held, label_names(len(names))))
     found = pd.concat(parts).groupby(["target", "value"]).agg({"weight": "sum", "top": "max"}) if parts else None
     expected = {
