@@ -10,7 +10,7 @@ import pytest
 def test_every_name_is_that_of_a_test(repo: Path, listing: str, below: str) -> None:
     tests = repo / "tests"
     lines = (tests / listing).read_text(encoding="utf-8").splitlines()
-    assert lines == sorted(set(lines), key=lines.index)
+    assert len(lines) == len(set(lines))
     for line in lines:
         file, _, test = line.split(": ")[0].partition("::")
         text = (tests / f"{below}{file}").read_text(encoding="utf-8")
