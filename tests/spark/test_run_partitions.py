@@ -41,7 +41,7 @@ def test_partitions_do_not_matter(spark: "SparkSession", tmp_path: Path, way: st
     job = world.job(QIS, k=4, source=None, sink=None, report=None, privacy={"unit": "person"}, execution=execution)
     rows = people(120)
     releases: list[tuple[Counter[Any], dict[str, Any], str]] = []
-    for partitions in (1, 7, 64):
+    for partitions in (1, 7, 20):
         random.Random(partitions).shuffle(rows)
         schema = "row int, person int, age int, zip string, job string, height double"
         table = spark.createDataFrame(rows, schema).repartition(partitions).localCheckpoint()

@@ -79,10 +79,9 @@ def grow(kind: str, source: dict[str, Any], world: World, table: "DataFrame") ->
         table.write.format("delta").mode("append").save(str(world.folder / "data" / "raw"))
 
 
-# One whole life each time, all with --slow; `test_io_warehouse.py` publishes, fails and undoes on each of them.
-@pytest.mark.parametrize(
-    "kind", ["delta path", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("iceberg", "postgres"))]
-)
+# With --slow only; `test_io_warehouse.py` publishes, fails and undoes on each of them.
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta path", "iceberg", "postgres"])
 def test_the_life_of_a_table(
     spark: "SparkSession",
     tmp_path: Path,
