@@ -1,9 +1,7 @@
 """Does a table hold k, and the models beyond it? Asked of any table, whoever made it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
@@ -53,20 +51,12 @@ def verify_table(
     return Verdict(checks, facts, found.rows, found.content, models, found.sizes)
 
 
-def failing_classes(
-    table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | None = None, asked: Asked | None = None
-) -> "DataFrame":
-    """The classes that `verify_table` would count as too small or failing a model, as hashes `t1`, `t2` of their tuple.
-
-    A population is not asked here: how many of it fit a tuple depends on the tuple alone.
-    """
+def failing_classes(table: "DataFrame", *, qi: Sequence[str], k: int, unit: str | None = None) -> "DataFrame":
+    """The classes that `verify_table` would count as too small, as hashes `t1`, `t2` of their tuple."""
     from pyspark.sql import functions as F
 
     groups = group_rows(table, qi=qi, kept=[], unit=unit)
-    found = [groups.where(F.col("rows" if unit is None else "persons") < k).select(*TUPLE)]
-    if asked:
-        find_models(table, qi=qi, k=k, asked=replace(asked, population=None), unit=unit, failing=found)
-    return reduce(lambda left, right: left.unionByName(right), found)
+    return groups.where(F.col("rows" if unit is None else "persons") < k).select(*TUPLE)
 
 
 def k_check(found: Summary, *, k: int, persons: bool) -> Check:
