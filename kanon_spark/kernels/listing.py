@@ -43,8 +43,12 @@ class Groups:
 
 
 def search_order(forest: Forest) -> Ints:
-    """QIs in the order they are refined: most leaves first, so that segments shrink early; ties by position."""
-    return np.argsort(-forest.leaves.astype(np.int64), kind="stable").astype(np.int32)
+    """QIs in the order they are refined: fewest leaves first; ties by position.
+
+    A step up costs most where there are few leaves, so that the ceiling ends branches early. A QI of many leaves has
+    many cheap nodes on the way up: early on, all that follows would be listed under each of them.
+    """
+    return np.argsort(forest.leaves, kind="stable").astype(np.int32)
 
 
 def list_groups(problem: Problem, candidates: Ints, *, above: float, upto: float, limit: int = MEMBER_LIMIT) -> Groups:

@@ -48,10 +48,12 @@ def move_to_neighbours(
     forest = problem.forest
     class_of = class_of.copy()
     looks = float(_LOOKS) * problem.size
+    asking = (near >= 0).any(axis=1)
     for _ in range(_SWEEPS if sweeps is None else sweeps):
         nodes, rows, persons = class_table(problem, class_of)
         # What is free, and what stands dearest, first; of these what many rows share.
         order = np.lexsort((-problem.rows, -loss_of_each(problem, class_of))).astype(np.int32)
+        order = order[asking[order]]
         moved, looked = _sweep(
             order, near, problem.codes, problem.rows, problem.persons, problem.k, problem.guard.compiled,
             forest.start, forest.parent, forest.lo, forest.hi, forest.loss,
