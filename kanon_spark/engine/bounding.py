@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.cutting import cut_in_spark
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.stages import RunContext
@@ -65,11 +66,8 @@ def with_block_bounds(
             return frame.drop(columns=["block", "bin"])
 
         fields = ", ".join(f"{name} {kind}" for name, kind in signatures.dtypes)
-        bounded = (
-            signatures.mapInPandas(put_into_bins, f"{fields}, block int, bin int")
-            .groupBy("bin")
-            .applyInPandas(bound_bin, f"{fields}, bound double")
-        )
+        binned = signatures.mapInPandas(put_into_bins, f"{fields}, block int, bin int")
+        bounded = apply_to_bins(binned, bound_bin, f"{fields}, bound double")
         path = folder("bounded")
         bounded.write.mode("overwrite").parquet(path)
         return ctx.spark.read.schema(bounded.schema).parquet(path)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from kanon_spark.engine import level_counts
 from kanon_spark.engine.admission import admit
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.level_counts import counts_over
@@ -281,7 +282,7 @@ class _Released:
             solution = Solution(class_of, np.zeros(len(frame)), nodes)
             return solver.entries(frame, solver.problem(frame), solution, block=int(frame["bin"].iloc[0]))
 
-        return table.groupBy("bin").applyInPandas(finish, solver.schema)
+        return apply_to_bins(table, finish, solver.schema)
 
     def _grouping(self, levels: LevelVector) -> Callable[[Iterable[pd.DataFrame]], Iterator[pd.DataFrame]]:
         """Adds the packed nodes at these levels; a signature that may not be published belongs to no group."""

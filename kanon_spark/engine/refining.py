@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.blocks.cuts import Cuts
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.cutting import cut_in_spark
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.stages import RunContext
@@ -72,8 +73,5 @@ def _refine_blocks(solver: Solver, entries: "DataFrame", cuts: Cuts, block_size:
     def refine_bin(frame: pd.DataFrame) -> pd.DataFrame:
         return solver.refine(frame, turn=turn, block=int(frame["bin"].iloc[0]))
 
-    return (
-        entries.mapInPandas(put_into_bins, f"{solver.schema}, bin int")
-        .groupBy("bin")
-        .applyInPandas(refine_bin, solver.schema)
-    )
+    binned = entries.mapInPandas(put_into_bins, f"{solver.schema}, bin int")
+    return apply_to_bins(binned, refine_bin, solver.schema)

@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from kanon_spark.config.models import Config
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.fitting import population_judge
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.pieces import Solver
@@ -102,7 +103,7 @@ def _each_alone(solver: Solver, entries: "DataFrame", *, bins: int) -> "DataFram
         return solver.unite(alone, turn=_TURN - 1, block=int(frame["bin"].iloc[0]))
 
     binned = entries.where("class_id < 0").withColumn("bin", F.pmod(F.col("h"), F.lit(bins)).cast("int"))
-    alone = binned.groupBy("bin").applyInPandas(part, solver.schema)
+    alone = apply_to_bins(binned, part, solver.schema)
     return entries.where("class_id >= 0").unionByName(alone.select(*entries.columns))
 
 
@@ -254,7 +255,8 @@ def _unite(solver: Solver, entries: "DataFrame", united: pd.DataFrame, number: i
         return solver.unite(frame, turn=turn, block=int(frame["bin"].iloc[0]))
 
     changed = entries.join(names, "class_id").withColumn("bin", F.pmod(F.xxhash64("united"), F.lit(bins)).cast("int"))
-    return same.unionByName(changed.groupBy("bin").applyInPandas(unite_bin, solver.schema).select(*entries.columns))
+    united_ones = apply_to_bins(changed, unite_bin, solver.schema)
+    return same.unionByName(united_ones.select(*entries.columns))
 
 
 _TURN = 64  # rounds of blocks, regions and refinement come before: class ids must not meet

@@ -3,11 +3,13 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kanon_spark.errors import PlatformError
+from kanon_spark.logs import logger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,6 +165,36 @@ def is_local(spark: "SparkSession") -> bool:
 def cores(spark: "SparkSession") -> int:
     """Cores that the session computes with; 2 where it cannot be told (Spark Connect)."""
     return 2 if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def setting(spark: "SparkSession", key: str, value: str) -> Iterator[None]:
+    """One of the session's settings while something is carried out; what it was before comes back."""
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, before)
+
+
+@contextmanager
+def merging_sorted(spark: "SparkSession") -> Iterator[None]:
+    """Rows that lie sorted by what they are grouped by are put together one after another, without a table of groups.
+
+    It is left to Spark where a service forbids the setting: the result is the same, only later.
+    """
+    from pyspark.errors import PySparkException
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(setting(spark, "spark.sql.execution.replaceHashWithSortAgg", "true"))
+        except PySparkException as error:
+            logger.debug("sorted rows are not merged: %s", type(error).__name__)
+        yield
 
 
 def tag_jobs(spark: "SparkSession", tag: str, *, remove: bool = False) -> None:

@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 
 from kanon_spark.blocks.cuts import Cuts
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.cutting import cut_in_spark
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.refining import refine_across_blocks
 from kanon_spark.engine.reopen import reopen_for_the_rest
+from kanon_spark.engine.session import cores
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.kernels.spanning import Edges
 from kanon_spark.methods.base import Trace
@@ -34,6 +36,7 @@ T = TypeVar("T")
 LOCAL_LIMIT = 100_000  # signatures: one process solves and bounds them in seconds
 REST_LIMIT = 250_000  # signatures that blocks may leave to one process
 BLOCK_SIZE = 50_000  # signatures: a task's memory stays far below 1 GB, and its kernels run in seconds
+_TASKS = 8  # for each core, where there are so many bins
 # How far beyond its crossing loss each round of blocks may go. The first is exact; later ones only see what is left.
 FACTORS = (1.0, 2.0, 4.0, np.inf)
 Stitch = Literal["auto", "local", "graphframes"]
@@ -199,7 +202,7 @@ class _Rounds:
                 return solver.solve_regions(frame, block_size=block_size, turn=turn)
 
             binned = members.withColumn("bin", F.pmod(F.xxhash64("region"), F.lit(bins)).cast("int"))
-            self._keep(binned.groupBy("bin").applyInPandas(solve_bin, solver.schema))
+            self._keep(apply_to_bins(binned, solve_bin, solver.schema))
         return rounds
 
     def solve_rest(self) -> None:
@@ -256,8 +259,10 @@ def _solve_blocks(
     # Only the key words go to Python and back for this; histograms are dear to carry.
     words = F.struct(*solver.codebook.layout.names())
     put = pandas_udf(bin_of, "int")  # type: ignore[call-overload]  # its stubs know no frames of structs
-    binned = signatures.withColumn("bin", put(words))
-    return binned.groupBy("bin").applyInPandas(solve_bin, solver.schema)
+    # Left to Spark, there are few long tasks, and all cores wait for the last; every task more has to begin, too.
+    tasks = min(int(bins.max()) + 1, _TASKS * cores(signatures.sparkSession))
+    binned = signatures.withColumn("bin", put(words)).repartition(tasks, "bin")
+    return apply_to_bins(binned, solve_bin, solver.schema)
 
 
 def _write(ctx: RunContext, solver: Solver, entries: pd.DataFrame, path: str) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from kanon_spark.engine.binned import apply_to_bins
 from kanon_spark.engine.bounding import block_bound_kind, with_block_bounds
 from kanon_spark.engine.judged_cuts import decide_in_spark
 from kanon_spark.engine.pieces import Solver
@@ -199,7 +200,7 @@ def solve_regions(solver: Solver, signatures: "DataFrame", regions: Regions, *, 
 
     fields = ", ".join(f"{name} {kind}" for name, kind in signatures.dtypes)
     binned = signatures.mapInPandas(put_into_bins, f"{fields}, region int, bin int")
-    return binned.groupBy("bin").applyInPandas(solve_bin, solver.schema)
+    return apply_to_bins(binned, solve_bin, solver.schema)
 
 
 def _bins(regions: Regions, size: int) -> NDArray[np.int32]:

@@ -6,11 +6,11 @@ restored to the version before if they differ. So a table keeps its history, and
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kanon_spark.engine.session import setting
 from kanon_spark.engine.stages import failpoint
 from kanon_spark.errors import GuaranteeError, TargetError
 from kanon_spark.io.backends import require_backend
@@ -182,7 +182,8 @@ class DeltaPublisher:
         with_comments(staged, kept.column_comments).createOrReplaceTempView(view)
         parts = ", ".join(map(quoted_column, self._sink.partition_by))
         try:
-            with self._named_commit():
+            # The run's id in the history: by it this version is found again whatever others commit.
+            with setting(self._spark, _USER_METADATA, self._run_id):
                 self._spark.sql(
                     f"CREATE OR REPLACE TABLE {self._place.quoted} USING {_FORMAT}"
                     + (f" PARTITIONED BY ({parts})" if parts else "")
@@ -191,19 +192,6 @@ class DeltaPublisher:
                 )
         finally:
             self._spark.catalog.dropTempView(view)
-
-    @contextmanager
-    def _named_commit(self) -> Iterator[None]:
-        """Write the run's id into the history, by which its version is found again whatever others commit."""
-        before = self._spark.conf.get(_USER_METADATA, None)
-        self._spark.conf.set(_USER_METADATA, self._run_id)
-        try:
-            yield
-        finally:
-            if before is None:
-                self._spark.conf.unset(_USER_METADATA)
-            else:
-                self._spark.conf.set(_USER_METADATA, before)
 
     def _latest(self) -> int:
         return latest_version(self._spark, self._place.quoted)
@@ -231,7 +219,8 @@ class DeltaPublisher:
         if version is None:
             self._place.drop()
         else:
-            with self._named_commit():
+            # The run's id in the history: by it this version is found again whatever others commit.
+            with setting(self._spark, _USER_METADATA, self._run_id):
                 self._spark.sql(f"RESTORE TABLE {self._place.quoted} TO VERSION AS OF {version}").collect()
 
     def _read(self, place: DeltaPlace, names: list[str]) -> "DataFrame":

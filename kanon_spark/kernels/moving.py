@@ -48,7 +48,7 @@ def move_to_neighbours(
     forest = problem.forest
     class_of = class_of.copy()
     looks = float(_LOOKS) * problem.size
-    asking = (near >= 0).any(axis=1)
+    asking = near.max(axis=1, initial=-1) >= 0
     for _ in range(_SWEEPS if sweeps is None else sweeps):
         nodes, rows, persons = class_table(problem, class_of)
         # What is free, and what stands dearest, first; of these what many rows share.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from kanon_spark.engine.session import merging_sorted
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import CoverageError, EmptyTableError, InternalError, SourceChangedError
 from kanon_spark.io.content import hash_sums
@@ -149,9 +150,9 @@ def _write(
         *([F.count(F.when(F.col("unit").isNull(), 1)).alias("nobody")] if unit is not None else []),
     ]
     if sensitive is None:
-        grouped = rows.groupBy("h").agg(*measures)
+        grouped = encoding.key_words(rows.groupBy("h").agg(*measures))
     else:
-        grouped = _with_histograms(rows, measures, sensitive, list(also), encoding.token_names, unit=unit)
+        grouped = _with_histograms(rows, measures, encoding, sensitive, list(also), unit=unit)
     persons: Column = F.col("rows")
     if unit is not None:
         known = persons_by_hash(encoding.identities(source, unit=unit))
@@ -160,44 +161,53 @@ def _write(
     grouped = grouped.withColumns({"persons": persons, "collided": F.col("least") != F.col("most")})
     carried = [HISTOGRAM] if sensitive is not None else []
     names = [*encoding.codebook.layout.names(), "h", "rows", "persons", "g_hi", "g_lo", *carried, "collided"]
-    result = encoding.key_words(grouped).select(*names)
-    result.write.mode("overwrite").parquet(path)
+    result = grouped.select(*names)
+    with merging_sorted(spark):
+        result.write.mode("overwrite").parquet(path)
     return spark.read.schema(result.schema).parquet(path)
 
 
 def _with_histograms(
     rows: "DataFrame",
     measures: "list[Column]",
+    encoding: Encoding,
     sensitive: Encoding,
     values: list[str],
-    tokens: list[str],
     *,
     unit: str | None,
 ) -> "DataFrame":
-    """Rows grouped by `h`, with the histogram of their sensitive values: persons, or rows where no unit is named.
+    """Rows grouped by `h`, with key words and the histogram of their sensitive values: persons, rows without a unit.
 
     A person who stands in several rows counts once for each combination of values.
     """
     from pyspark.sql import functions as F
 
-    again = [
-        *[F.sum(name).alias(name) for name in ["rows", "g_hi", "g_lo", *(["nobody"] if unit is not None else [])]],
-        F.min("least").alias("least"),
-        F.max("most").alias("most"),
-        *[F.max(name).alias(name) for name in tokens],
-    ]
+    def again(carried: Sequence[str]) -> "list[Column]":
+        return [
+            *[F.sum(name).alias(name) for name in ["rows", "g_hi", "g_lo", *(["nobody"] if unit is not None else [])]],
+            F.min("least").alias("least"),
+            F.max("most").alias("most"),
+            *[F.max(name).alias(name) for name in carried],
+        ]
+
     if unit is None:
-        held = rows.groupBy("h", *values).agg(*measures).withColumn("number", F.col("rows"))
+        held = rows.groupBy("h", *values).agg(*measures)
     else:
         known = (F.count("unit") + F.sum("nobody")).alias("number")
-        held = rows.groupBy("h", *values, "unit").agg(*measures).groupBy("h", *values).agg(*again, known)
+        each = rows.groupBy("h", *values, "unit").agg(*measures)
+        held = each.groupBy("h", *values).agg(*again(encoding.token_names), known)
+    # Packed before they are put together: what travels then is a few words wide, not a long for each QI.
+    held = encoding.key_words(held).drop(*encoding.token_names)
     held = sensitive.with_codes(held, prefix=SENSITIVE_PREFIX)
+    number = F.col("rows" if unit is None else "number")
     pairs = []
     for index in range(len(values)):
-        pairs += [F.lit(index << CODE_BITS) + F.col(f"{SENSITIVE_PREFIX}c{index}").cast("long"), F.col("number")]
+        pairs += [F.lit(index << CODE_BITS) + F.col(f"{SENSITIVE_PREFIX}c{index}").cast("long"), number]
     # Sorted: the same table must give the same signatures, whatever the order in which groups arrive.
     histogram = F.flatten(F.array_sort(F.collect_list(F.array(*pairs)))).alias(HISTOGRAM)
-    return held.groupBy("h").agg(*again, histogram)
+    # Lists are collected by sorting, on both sides of a shuffle: once is enough, and before it nothing gets fewer.
+    held = held.repartition("h").sortWithinPartitions("h")
+    return held.groupBy("h").agg(*again(encoding.codebook.layout.names()), histogram)
 
 
 def _totals(table: "DataFrame", codebook: Codebook) -> "tuple[Row, list[Mask]]":

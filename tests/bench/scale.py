@@ -21,6 +21,7 @@ from bench.usage import Sampler
 
 Tell = Callable[[str], None]
 SENSITIVE = "hours-per-week"  # some ninety values
+WARM_UP_ROWS = 200_000  # more signatures than one process takes where the table is sparse: blocks, as in large runs
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def growth(rows: Sequence[int], seconds: Sequence[float]) -> list[float | None]:
 def measure_scale(plan: Plan, tell: Tell) -> list[Size]:
     """Floor and run, in turn, at each size."""
     tables = [plan.table] if plan.table else [_ensure_table(plan, rows, tell) for rows in plan.rows]
+    _warm_up(plan, tell)
     sizes = []
     for table in tables:
         rows = count_rows(table)
@@ -149,6 +151,15 @@ def measure_scale(plan: Plan, tell: Tell) -> list[Size]:
                 guarded.append(in_fresh_process({**common, "what": "run"}, plan=plan))
         sizes.append(Size(rows, tuple(floors), tuple(runs), tuple(guarded)))
     return sizes
+
+
+def _warm_up(plan: Plan, tell: Tell) -> None:
+    """A small run of each kind, not measured: on a fresh machine it compiles the kernels, which is done once."""
+    table = _ensure_table(plan, min(WARM_UP_ROWS, *plan.rows), tell)
+    for l_diversity in dict.fromkeys([None, plan.l_diversity]):
+        tell("warm up" + ("" if l_diversity is None else " with l-diversity"))
+        request = {"what": "run", "memory": plan.memory, "table": str(table)}
+        in_fresh_process(request, plan=replace(plan, l_diversity=l_diversity))
 
 
 def _ensure_table(plan: Plan, rows: int, tell: Tell) -> Path:
