@@ -151,7 +151,9 @@ def _why_not(column: Column, model: Model, persons: int, suppressible: int, memb
     if whole.satisfied[0]:
         return None
     if isinstance(model, Distinct):
-        return f"the table holds only {whole.worst:g} values"
+        if whole.worst == 0:
+            return "the table holds no value, and null counts for none"
+        return f"the table holds only {whole.worst:g} value{'' if whole.worst == 1 else 's'}"
     even = "" if suppressible == 0 else ", even if those are suppressed whose absence helps most"
     return f"the table as one single class has {whole.worst:.4g}{even}, and smaller classes do not all do better"
 

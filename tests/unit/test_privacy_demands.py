@@ -105,6 +105,11 @@ def test_what_cannot_be_met_is_explained_without_values() -> None:
         "ill: (alpha,k)-anonymity (alpha = 0.5)",
     ]
     assert said[0].endswith("the table holds only 3 values")
+    for column, words in (
+        (Column("ill", np.array([4])), "only 1 value"),
+        (Column("ill", np.array([4]), null=0), "no value, and null counts for none"),
+    ):
+        assert impossible([column], {"ill": [Distinct(2)]})[0].endswith(f"the table holds {words}")
     assert "the table as one single class has 0.6" in said[3]
     assert impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=2) == []  # 4 of 8
     assert "even if those are suppressed" in impossible([ILL], {"ill": [Alpha(0.5)]}, suppressible=1)[0]
