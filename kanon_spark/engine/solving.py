@@ -36,7 +36,7 @@ T = TypeVar("T")
 LOCAL_LIMIT = 100_000  # signatures: one process solves and bounds them in seconds
 REST_LIMIT = 250_000  # signatures that blocks may leave to one process
 BLOCK_SIZE = 50_000  # signatures: a task's memory stays far below 1 GB, and its kernels run in seconds
-_TASKS = 8  # for each core, where there are so many bins
+_TASKS = 8  # for each core, where there are so many bins; and bins of a task where there are many more
 # How far beyond its crossing loss each round of blocks may go. The first is exact; later ones only see what is left.
 FACTORS = (1.0, 2.0, 4.0, np.inf)
 Stitch = Literal["auto", "local", "graphframes"]
@@ -260,7 +260,8 @@ def _solve_blocks(
     words = F.struct(*solver.codebook.layout.names())
     put = pandas_udf(bin_of, "int")  # type: ignore[call-overload]  # its stubs know no frames of structs
     # Left to Spark, there are few long tasks, and all cores wait for the last; every task more has to begin, too.
-    tasks = min(int(bins.max()) + 1, _TASKS * cores(signatures.sparkSession))
+    count = int(bins.max()) + 1
+    tasks = min(count, max(_TASKS * cores(signatures.sparkSession), count // _TASKS))
     binned = signatures.withColumn("bin", put(words)).repartition(tasks, "bin")
     return apply_to_bins(binned, solve_bin, solver.schema)
 

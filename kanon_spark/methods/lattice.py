@@ -53,9 +53,11 @@ _FEW = 0.01  # share of misplaced signatures below which other tie orders are no
 # order of ties, and at any effort so many steps per signature are spent on it, up to the most for a piece.
 _MANY = 0.05
 _POUR_WORK, _MOST_POUR_WORK = 10_000.0, 1e9
-# Where there is a guard, what helps against one may not against another: spend a tenth of the work, and the rest only
-# if that lowered the loss by this share. Pouring what is still rough must be worth more, for refinement follows.
-_PROBE, _PROBE_GAIN, _ROUGH_GAIN = 0.1, 2e-4, 1e-2
+# Where there is a guard, what helps against one may not against another: spend these shares of the work one after
+# another, each only if the one before lowered the loss by so much. Pouring what is still rough goes on in small steps
+# and must be worth more, for refinement follows.
+_PROBE, _GAIN = (0.1, 0.9), 2e-4
+_STEPS, _ROUGH_GAIN = (0.1, 0.2, 0.3, 0.4), 1e-2
 
 Neighbours = Callable[[], NDArray[np.int32]]
 
@@ -108,7 +110,7 @@ class Lattice:
 
         if _is_alone(piece) and self.effort != "high":
             class_of = swap(class_of, _GUARDED_SWAP_ALONE)
-            return _better(piece, measured, class_of, self._pour(piece, class_of, work=work, gain=_ROUGH_GAIN))
+            return _better(piece, measured, class_of, self._pour(piece, class_of, work=work, rough=True))
         polishing, swapping = (_GUARDED_POLISH, _GUARDED_SWAP) if problem.guard.asks else (_POLISH, _SWAP)
         class_of = swap(self._polish(piece, class_of, bound, work=polishing * work), swapping)
         # Stealing and pouring go by nodes; ranges and sets are published tight, and may have been better off before.
@@ -129,16 +131,14 @@ class Lattice:
         return more(class_of, work, piece.seed)
 
     @staticmethod
-    def _pour(
-        piece: Piece, class_of: NDArray[np.int32], *, work: float, gain: float = _PROBE_GAIN
-    ) -> NDArray[np.int32]:
+    def _pour(piece: Piece, class_of: NDArray[np.int32], *, work: float, rough: bool = False) -> NDArray[np.int32]:
         """Pour from dear classes into cheaper boxes, where a guard stands in the way of everything else."""
         problem = piece.problem
 
         def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
             return pour(problem, class_of, work=work, seed=seed)
 
-        return _while_it_pays(piece, class_of, more, work=work, gain=gain) if problem.guard.asks else class_of
+        return _while_it_pays(piece, class_of, more, work=work, rough=rough) if problem.guard.asks else class_of
 
     def _greedy(self, piece: Piece, near: Neighbours, *, ties: int) -> tuple[NDArray[np.int32], bool]:
         """Close what lies below the stop; a piece that is solved to the end has its last few signatures attached.
@@ -165,7 +165,7 @@ class Lattice:
             def more(class_of: NDArray[np.int32], work: float, seed: int) -> NDArray[np.int32]:
                 return pour(problem, class_of, work=work, seed=seed, open_cost=price)
 
-            class_of = _while_it_pays(piece, class_of, more, work=work, gain=_ROUGH_GAIN, open_cost=price)
+            class_of = _while_it_pays(piece, class_of, more, work=work, rough=True, open_cost=price)
         return class_of, hard
 
 
@@ -199,15 +199,19 @@ def _while_it_pays(
     more: Callable[[NDArray[np.int32], float, int], NDArray[np.int32]],
     *,
     work: float,
-    gain: float = _PROBE_GAIN,
+    rough: bool = False,
     open_cost: float = 0.0,
 ) -> NDArray[np.int32]:
-    """Do a little more of something, and the rest of it where that was worth the while."""
+    """Do more of something, a little at first, and go on as long as that was worth the while."""
+    shares, gain = (_STEPS, _ROUGH_GAIN) if rough else (_PROBE, _GAIN)
     before = total_loss(piece.problem, class_of, suppressed=open_cost)
-    class_of = more(class_of, _PROBE * work, piece.seed)
-    if total_loss(piece.problem, class_of, suppressed=open_cost) > (1 - gain) * before:
-        return class_of
-    return more(class_of, (1 - _PROBE) * work, piece.seed + 1)
+    for number, share in enumerate(shares):
+        class_of = more(class_of, share * work, piece.seed + number)
+        after = total_loss(piece.problem, class_of, suppressed=open_cost)
+        if after > (1 - gain) * before:
+            break
+        before = after
+    return class_of
 
 
 def place_rest(piece: Piece, class_of: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -194,6 +194,31 @@ def test_the_scale_table_shows_ratio_and_growth() -> None:
     json.dumps([size.to_json() for size in sizes])
 
 
+def test_kernels_are_compiled_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, float | None]] = []
+
+    def child(request: dict[str, Any], *, plan: Plan | None = None) -> Measured:
+        asked.append((request["what"], request["table"], plan.l_diversity if plan else None))
+        return Measured(1.0, 2.0, 3.0, 4)
+
+    monkeypatch.setattr(scale, "in_fresh_process", child)
+    monkeypatch.setattr(scale, "_ensure_table", lambda plan, rows, tell: Path(str(rows)))
+    monkeypatch.setattr(scale, "count_rows", lambda table: int(table.name))
+    (size,) = scale.measure_scale(Plan((900_000,), l_diversity=3.0), lambda text: None)
+    small, large = str(scale.WARM_UP_ROWS), "900000"
+    assert asked == [
+        ("run", small, None),
+        ("run", small, 3.0),
+        ("floor", large, None),
+        ("run", large, None),
+        ("run", large, 3.0),
+    ]
+    assert (len(size.floors), len(size.runs), len(size.guarded)) == (1, 1, 1)
+    asked.clear()
+    scale.measure_scale(Plan((1_000,)), lambda text: None)
+    assert asked == [("run", "1000", None), ("floor", "1000", None), ("run", "1000", None)]
+
+
 def test_dense_tables_have_no_zip_among_the_qis() -> None:
     assert "zip" not in Plan((1,), zips=1).qis
     assert len(Plan((1,)).qis) == 9
