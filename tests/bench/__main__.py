@@ -46,8 +46,9 @@ def quality(
     ] = None,
     graphframes: Annotated[bool, typer.Option(help="Also over blocks stitched by GraphFrames.")] = False,
     methods: Annotated[
-        str, typer.Option(help=f"Methods, separated by commas: {', '.join(METHODS)}; or {ALL}, side by side.")
-    ] = "lattice",
+        str | None,
+        typer.Option(help=f"Methods, separated by commas: {', '.join(METHODS)}; or {ALL}, side by side [lattice]."),
+    ] = None,
     privacy: Annotated[
         bool, typer.Option("--privacy", help="What models beyond k cost: lattice, kmember, mst, mondrian, k = 10.")
     ] = False,
@@ -59,12 +60,12 @@ def quality(
     together = methods == ALL
     ks = _numbers(k or ("10" if together else "5,10,50"), "--k", least=2)
     qi_sets = _words(qi or ("QI8" if together else "QI5,QI8"), "--qi", tuple(QI_SETS))
-    names = METHODS if together else _words(methods, "--methods", METHODS)
+    names = METHODS if together else _words(methods or "lattice", "--methods", METHODS)
     _words(effort, "--effort", EFFORTS)
     adult = load_adult()
     console().print(f"Adult: {len(adult.rows):,} complete rows from {adult.origin}", soft_wrap=True)
     if privacy:
-        asked = METHODS_WITH_MODELS if methods == "lattice" else names
+        asked = METHODS_WITH_MODELS if methods is None else names
         way = "graphframes" if graphframes else "blocks" if blocks else "one process"
         costs = measure_privacy(adult, methods=asked, effort=effort, way=way, memory=memory, tell=_tell)
         console().print(privacy_table(costs, reference=adult.reference))
