@@ -1,7 +1,8 @@
 """`kanon verify`: is a table what it claims to be?"""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from kanon_spark.cli.guard import guarded
 from kanon_spark.cli.options import AsJson, Quiet
 from kanon_spark.cli.output import emit, out_console
-from kanon_spark.errors import GuaranteeError, RequestError
+from kanon_spark.errors import GuaranteeError, KanonError, RequestError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ def verify(
             "--qi", metavar="a,b", help="The quasi-identifiers, with commas between; may be given several times."
         ),
     ] = None,
-    k: Annotated[int | None, typer.Option("--k", help="Least size of a class.")] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="Least size of a class.")] = None,
     unit: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +96,7 @@ def verify(
     ] = None,
     k_map: Annotated[
         int | None,
-        typer.Option(help="Persons of the population that each tuple must fit.", rich_help_panel=_MODELS),
+        typer.Option(min=2, help="Persons of the population that each tuple must fit.", rich_help_panel=_MODELS),
     ] = None,
     population: Annotated[
         str | None,
@@ -133,12 +134,13 @@ def verify(
     from kanon_spark.verify.asked import Asked, Population
 
     spark = get_spark(warehouse=needs_warehouse(loaded.config if loaded is not None else None, table))
-    frame = open_table(spark, table, format=format, options=options or ())
     people = None
     if population is not None and k_map is not None:
         people = Population(open_table(spark, population, format=None, options=()), k_map, files)
     asked = Asked(columns, personal_k, people)
-    verdict = _judge(spark, frame, question, known, loaded, asked)
+    with unreadable_is_told(table):
+        frame = open_table(spark, table, format=format, options=options or (), untouched=True)
+        verdict = _judge(spark, frame, question, known, loaded, asked)
     _show(verdict, as_json=as_json, quiet=quiet)
     raise typer.Exit(0 if verdict.passed else GuaranteeError.exit_code)
 
@@ -171,25 +173,58 @@ def _question(asked: Question, manifest: dict[str, Any] | None, loaded: "LoadedC
     return asked
 
 
-def open_table(spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str]) -> "DataFrame":
-    """The table: a path where it looks like one, else a catalog table."""
+@contextmanager
+def unreadable_is_told(table: str) -> Iterator[None]:
+    """Files that are damaged, cut off, or of other types than they say, are no release: tell it in a sentence."""
+    from kanon_spark.io.paths import resolve
+    from kanon_spark.io.quiet import is_unreadable, quiet_query_errors
+
+    try:
+        with quiet_query_errors():
+            yield
+    except KanonError:
+        raise
+    except Exception as error:
+        if not is_unreadable(error, resolve(table, Path.cwd())):
+            raise
+        raise GuaranteeError(
+            "its files cannot be read as what they are said to be: damaged, cut off, or written anew",
+            where=table,
+            fix="publish the release again, or verify an untouched copy",
+        ) from error
+
+
+def open_table(
+    spark: "SparkSession", table: str, *, format: str | None, options: Sequence[str], untouched: bool = False
+) -> "DataFrame":
+    """The table: a path where it looks like one, else a catalog table.
+
+    Args:
+        spark: The session.
+        table: The path or name.
+        format: Format of the files; by the ending where it is None.
+        options: Reader options, as `name=value`.
+        untouched: Refuse a release of ours whose files hold other columns than it says.
+    """
     from kanon_spark.config.places import is_path, source_of
     from kanon_spark.io.sources import open_source
 
     if is_path(table, format=format) and format is None and not options:
-        released = _open_release(spark, table)
+        released = _open_release(spark, table, untouched=untouched)
         if released is not None:
             return released
     source = source_of(table, format=format, options=reader_options(options), origin="verify")
     return open_source(spark, source, base_dir=Path.cwd()).table
 
 
-def _open_release(spark: "SparkSession", path: str) -> "DataFrame | None":
+def _open_release(spark: "SparkSession", path: str, *, untouched: bool) -> "DataFrame | None":
     """A release of ours says how it was written; without that, text in csv and json would not get its types back."""
     from kanon_spark.io.paths import resolve
     from kanon_spark.io.released import path_release
 
     found = path_release(spark, resolve(path, Path.cwd()))
+    if found is not None and untouched:
+        found.refuse_other_columns(spark)
     return None if found is None else found.read(spark)
 
 

@@ -33,3 +33,20 @@ def condition_of(error: Exception) -> str:
     getter = getattr(error, "getCondition", None)
     name = getter() if getter is not None else None
     return str(name) if name else type(error).__name__
+
+
+# What Spark says of files that are not what they should be: by name where it has one, else the text of what it called.
+_UNREADABLE = (
+    "FAILED_READ_FILE",
+    "CANNOT_READ_FILE_FOOTER",
+    "CANNOT_MERGE_SCHEMAS",
+    "MALFORMED_RECORD_IN_PARSING",
+    "ChecksumException",
+    "is not a Parquet file",
+)
+
+
+def is_unreadable(error: Exception, path: str) -> bool:
+    """Whether Spark failed because files at a path are damaged, or of another form than they should be."""
+    text = str(error)
+    return path in text and any(mark in text for mark in _UNREADABLE)

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kanon_spark.errors import GuaranteeError
 from kanon_spark.io.delta_places import DELTA_LOG
 from kanon_spark.io.files import store_for
+from kanon_spark.io.formats import FORMATS, read_options
 from kanon_spark.io.path_sink import path_facts, read_files
 from kanon_spark.io.paths import join, resolve, scheme_of
 from kanon_spark.io.pointer_sink import current_release
@@ -33,6 +35,50 @@ class PathRelease:
         if not isinstance(schema, dict):
             return None
         return read_files(spark, self.folder, str(self.facts["format"]), StructType.fromJson(schema))
+
+    def refuse_other_columns(self, spark: "SparkSession") -> None:
+        """Refuse files that hold other columns than the release says of itself.
+
+        `read` goes by the schema that was published, and would pass over a column that somebody has put beside it.
+        Texts say nothing of types: there only names are compared.
+
+        Raises:
+            GuaranteeError: Columns were added, removed, renamed or changed their type.
+        """
+        from pyspark.errors import AnalysisException
+        from pyspark.sql.types import StructType
+
+        said = self.facts.get("schema")
+        kind = str(self.facts.get("format"))
+        if not isinstance(said, dict) or kind not in FORMATS:
+            return
+        published = {field.name: field.dataType.simpleString() for field in StructType.fromJson(said).fields}
+        reader = spark.read.format(kind).options(**read_options(kind)).option("mergeSchema", "true")
+        try:
+            names = set(reader.load(self.folder).schema.names)
+            inside = reader.option("recursiveFileLookup", "true").load(self.folder).schema  # no partition columns
+        except AnalysisException as error:
+            raise _changed("they have no columns at all", self.folder) from error
+        typed = kind in ("parquet", "orc")
+        wrong = [
+            *(f"'{name}' is too many" for name in sorted(names - published.keys())),
+            *(f"'{name}' is missing" for name in sorted(published.keys() - names)),
+            *(
+                f"'{field.name}' is {field.dataType.simpleString()}, not {published[field.name]}"
+                for field in inside.fields
+                if typed and published.get(field.name, "") not in ("", field.dataType.simpleString())
+            ),
+        ]
+        if wrong:
+            raise _changed(", ".join(wrong), self.folder)
+
+
+def _changed(what: str, folder: str) -> GuaranteeError:
+    return GuaranteeError(
+        f"the files do not have the columns that were published: {what}",
+        where=folder,
+        fix="somebody has changed them since; publish the release again",
+    )
 
 
 def path_release(spark: "SparkSession", path: str) -> PathRelease | None:

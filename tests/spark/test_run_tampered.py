@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from run_world import World
 from typer.testing import CliRunner
 
 from kanon_spark.cli.main import app
+from kanon_spark.io.path_sink import FACTS
 
 AGES = {"age": {"hierarchy": {"interval": {"widths": [5, 20]}}}, "zip": {"hierarchy": {"prefix": {"keep": [2]}}}}
 PRIVACY = {
@@ -94,6 +96,57 @@ def test_tampering_is_caught(world: World, way: str, what: str) -> None:
     expected = "manifest content" if way == "manifest" else "multiset"
     assert expected in failed
     assert ("manifest rows" in failed or "rows" in failed) == (what == "one row dropped")
+
+
+def written_anew(world: World, table: DataFrame, what: str) -> Path:
+    """Other files in a copy of the release, which still says what it was."""
+    path = world.folder / "anew" / what.replace(" ", "_")
+    table.coalesce(1).write.mode("overwrite").parquet(str(path))
+    (path / FACTS).write_bytes((world.sink / FACTS).read_bytes())
+    return path
+
+
+CHANGED = {
+    "a column added": ("'name' is too many", lambda table: table.withColumn("name", F.lit("x"))),
+    "a column renamed": (
+        "'Note' is too many, 'note' is missing",
+        lambda table: table.withColumnRenamed("note", "Note"),
+    ),
+    "a column dropped": ("'note' is missing", lambda table: table.drop("note")),
+    "another type": (
+        "'cost' is string, not double",
+        lambda table: table.withColumn("cost", F.col("cost").cast("string")),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ["manifest", "config"])
+@pytest.mark.parametrize("what", CHANGED)
+def test_other_columns_are_caught(world: World, way: str, what: str) -> None:
+    message, change = CHANGED[what]
+    path = written_anew(world, change(world.spark.read.parquet(str(world.sink))), what)
+    asked = ["--manifest", str(world.manifest)] if way == "manifest" else ["--config", str(world.folder / "job.yaml")]
+    result = CliRunner().invoke(app, ["verify", str(path), *asked])
+    assert result.exit_code == 4
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("damage", ["cut off", "one bit flipped", "no file is left"])
+def test_damaged_files_are_caught(world: World, damage: str) -> None:
+    path = written_anew(world, world.spark.read.parquet(str(world.sink)), damage)
+    (file,) = path.glob("*.parquet")
+    held = file.read_bytes()
+    if damage == "no file is left":
+        file.unlink()
+    else:
+        if damage == "cut off":  # with Hadoop's checksum beside it that would be seen sooner, like a flipped bit
+            (path / f".{file.name}.crc").unlink()
+        middle = len(held) // 3
+        flipped = held[:middle] + bytes([held[middle] ^ 255]) + held[middle + 1 :]
+        file.write_bytes(held[: len(held) // 2] if damage == "cut off" else flipped)
+    result = CliRunner().invoke(app, ["verify", str(path), "--manifest", str(world.manifest)])
+    assert result.exit_code == 4, result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_the_manifest_tells_each_model_and_the_report_shows_it(world: World) -> None:
