@@ -25,7 +25,7 @@ def sensitive_columns(
     delta: Sequence[str] = (),
     hierarchies: Mapping[str, CsvSpec] | None = None,
 ) -> dict[str, SensitiveSpec]:
-    """The models of each sensitive column.
+    """The models of each sensitive column; a column that an option names is one.
 
     >>> sensitive_columns(["ill"], l_diversity=["recursive:2:3"])["ill"].l_diversity
     LDiversitySpec(l=3.0, kind='recursive', c=2.0)
@@ -40,20 +40,32 @@ def sensitive_columns(
     general: dict[str, object] = {}
     own: dict[str, dict[str, object]] = {name: {} for name in names}
     for key, (option, given, read) in readers.items():
-        if given and not names:
-            raise RequestError(
-                "says nothing without a sensitive column", where=option, fix="name it: --sensitive COLUMN"
-            )
         for text in given:
-            column, sign, rest = text.partition("=")
-            target, words = (own[column], rest) if sign and column in own else (general, text)
+            column, words = _column_and_words(text)
+            if column is None and not names:
+                raise RequestError(
+                    "says nothing without a sensitive column",
+                    where=option,
+                    fix=f"name it: {option} COLUMN={text}, or --sensitive COLUMN",
+                )
+            target = general if column is None else own.setdefault(column, {})
             target[key] = _read(read, words, key=key, option=option)
     files = hierarchies or {}
     shared = SensitiveSpec.model_validate(general)
     return {
         name: own_models(SensitiveSpec.model_validate({**own[name], "hierarchy": files.get(name)}), shared)
-        for name in names
+        for name in own
     }
+
+
+def _column_and_words(text: str) -> tuple[str | None, str]:
+    """`disease=3` names its column, `0.3:a=b` does not: what is asked begins with a number or a kind.
+
+    >>> _column_and_words("disease=entropy:3"), _column_and_words("0.3:a=b"), _column_and_words("3")
+    (('disease', 'entropy:3'), (None, '0.3:a=b'), (None, '3'))
+    """
+    column, sign, rest = text.partition("=")
+    return (column, rest) if sign and ":" not in column else (None, text)
 
 
 def manifest_columns(manifest: Mapping[str, Any]) -> dict[str, SensitiveSpec]:

@@ -57,9 +57,11 @@ def guarded(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
 def from_spark(error: Exception) -> KanonError | None:
     """Spark's complaints about the request: names, paths and SQL, which are safe to show."""
+    from kanon_spark.io.quiet import failed_expression
+
     names = {kind.__name__ for kind in type(error).__mro__}
     if not names & {"AnalysisException", "ParseException"}:
-        return None
+        return failed_expression(error)
     first = next((line for line in str(error).splitlines() if line.strip()), "Spark refused the request")
     return RequestError(first[:500], where="Spark", fix="check names, paths and SQL conditions in the configuration")
 

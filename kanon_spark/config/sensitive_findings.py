@@ -18,8 +18,10 @@ from kanon_spark.errors import (
     RequestError,
     UnsupportedTypeError,
 )
+from kanon_spark.io.quiet import condition_of, quiet_query_errors
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -80,6 +82,9 @@ def sensitive_type_findings(schema: "StructType", config: Config) -> Iterator[Fi
     yield from _wish_findings(schema, config)
 
 
+_RULE = "a SQL expression over the source's columns, such as CASE WHEN age < 18 THEN 20 END"
+
+
 def _wish_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import SparkSession
@@ -94,11 +99,10 @@ def _wish_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
     rows = session.createDataFrame([], schema)
     try:
         wish = F.col(quoted(spec.column)) if spec.column is not None else F.expr(spec.rule or "NULL")
-        kind = rows.select(wish.alias("wish")).schema["wish"].dataType.simpleString()
+        with quiet_query_errors():
+            kind = rows.select(wish.alias("wish")).schema["wish"].dataType.simpleString()
     except (AnalysisException, ParseException) as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), "Spark cannot read it")
-        fix = "a SQL expression over the source's columns, such as CASE WHEN age < 18 THEN 20 END"
-        yield Finding("error", f"{_WISHES}.rule", first[:300], fix, RequestError.exit_code)
+        yield Finding("error", f"{_WISHES}.rule", _unreadable(error), _RULE, RequestError.exit_code)
         return
     if kind not in {"tinyint", "smallint", "int", "bigint", "void"}:
         own = spec.column is not None
@@ -109,6 +113,16 @@ def _wish_findings(schema: "StructType", config: Config) -> Iterator[Finding]:
             "cast it to int",
             UnsupportedTypeError.exit_code if own else RequestError.exit_code,
         )
+
+
+def _unreadable(error: "PySparkException") -> str:
+    """What is wrong with an expression, in words."""
+    parameters = error.getMessageParameters() or {}
+    name = parameters.get("objectName")
+    if condition_of(error).startswith("UNRESOLVED_COLUMN") and name:
+        near = parameters.get("proposal")
+        return f"the source has no column {name}" + (f"; it has {near}" if near else "")
+    return f"Spark cannot read it ({condition_of(error)})"
 
 
 # The data
@@ -145,6 +159,7 @@ def _coverage(
         path = f"columns.sensitive.{name}.hierarchy"
         if spec.hierarchy is not None and (spec.t_closeness is None or spec.t_closeness.distance != "hierarchical"):
             yield Finding("warning", path, "no model uses it", "ask for t_closeness with distance: hierarchical")
+            continue
         if not isinstance(spec.hierarchy, FileSpec):
             continue
         alone = {name: QiSpec(hierarchy=spec.hierarchy)}
@@ -158,7 +173,7 @@ def _coverage(
         for missing in find_missing(source, encoding, [0], show_values=show_values):
             fix = fix_unknown(spec.hierarchy)
             if spec.hierarchy.unknown == "root":
-                yield Finding("warning", path, f"the file misses {missing}; all of them are one value to it", fix)
+                yield Finding("warning", path, f"the file misses {missing}; to the distance they are one value", fix)
             else:
                 yield Finding("error", path, f"the file misses {missing}", fix, CoverageError.exit_code)
 
@@ -190,7 +205,7 @@ def _feasible(source: "DataFrame", config: Config, *, persons: int, rows: int) -
             for text in forced([column], alone, suppressible=suppressible):
                 message = text.removeprefix(f"{column.name}: ")
                 misnamed = isinstance(model, Alpha) and model.unknown > 0
-                fix = "write them as the column does, 3.0 and not 3" if misnamed else _COARSE
+                fix = "write them as the column does, or leave them out" if misnamed else _COARSE
                 yield Finding("warning", path, message, fix)
 
 
@@ -301,7 +316,9 @@ def _parts(source: "DataFrame", config: Config) -> dict[str, _Part]:
     for name, spec in judged_columns(config).items():
         value = normalised(source, name)
         named = spec.alpha.values if spec.alpha is not None else None
-        watched = F.lit(False) if named is None else F.coalesce(value.cast("string").isin(*named), F.lit(False))
+        # Each name is read as a value of the column, so that 3 means 3.0 where there are fractions.
+        names = [F.lit(each).try_cast(source.schema[name].dataType) for each in named or ()]
+        watched = F.coalesce(value.isin(*names), F.lit(False)) if names else F.lit(False)
         parts[name] = _Part(value, watched, F.lit(None), value, spec.alpha is not None)
     wishes = config.privacy.personal_k
     if wishes is not None:

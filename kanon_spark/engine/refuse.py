@@ -18,6 +18,7 @@ from kanon_spark.errors import (
     SuppressionError,
     TooFewPersonsError,
 )
+from kanon_spark.io.quiet import failed_expression
 from kanon_spark.measure.tally import Entries
 from kanon_spark.methods.full_domain import most_suppressed
 
@@ -54,7 +55,7 @@ def as_known(error: Exception, *, run_id: str) -> KanonError:
             where="source",
             fix="run again when it is at rest, or set source.snapshot: copy",
         )
-    return InternalError(f"something unexpected happened ({type(error).__name__})")
+    return failed_expression(error) or InternalError(f"something unexpected happened ({type(error).__name__})")
 
 
 def refuse_too_few(config: Config, persons: int) -> None:

@@ -5,8 +5,11 @@ own, before anybody can catch the error. A run silences these loggers; our error
 """
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from kanon_spark.errors import DataError
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -50,3 +53,26 @@ def is_unreadable(error: Exception, path: str) -> bool:
     """Whether Spark failed because files at a path are damaged, or of another form than they should be."""
     text = str(error)
     return path in text and any(mark in text for mark in _UNREADABLE)
+
+
+# Conditions under which an expression fails on a value; Spark's message quotes the value.
+_ON_A_VALUE = re.compile(
+    r"\[?\b(CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|REMAINDER_BY_ZERO|ARITHMETIC_OVERFLOW|BINARY_ARITHMETIC_OVERFLOW"
+    r"|NUMERIC_VALUE_OUT_OF_RANGE|INVALID_ARRAY_INDEX|CANNOT_PARSE_TIMESTAMP|CANNOT_PARSE_DATE)\b"
+)
+
+
+def failed_expression(error: Exception) -> DataError | None:
+    """What a user is told where an SQL expression of the configuration fails on a value; None if it is something else.
+
+    >>> failed_expression(ValueError("[CAST_INVALID_INPUT] The value 'secret' ...")).message
+    'an SQL expression fails on a value of the table (CAST_INVALID_INPUT)'
+    """
+    found = _ON_A_VALUE.search(f"{condition_of(error)} {error}")
+    if found is None:
+        return None
+    return DataError(
+        f"an SQL expression fails on a value of the table ({found.group(1)})",
+        where="source.where, source.query or privacy.personal_k.rule",
+        fix="write it so that it suits every row: try_cast for cast, try_divide for /, or a CASE",
+    )

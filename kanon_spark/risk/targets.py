@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kanon_spark.risk.classes import text_of, value_hash, value_of
 from kanon_spark.risk.request import no_rows
+from kanon_spark.signatures.columns import one_form, quoted, type_of
 from kanon_spark.verify.groups import TUPLE, tuple_hashes
 
 if TYPE_CHECKING:
@@ -39,8 +40,17 @@ class Drawn:
 
 
 def sensitive_hash(table: "DataFrame", name: str) -> "Column":
-    """One long per sensitive value, by its text: the original and the release may have it in different types."""
-    return value_hash(text_of(table, name))
+    """One long per sensitive value, by its text; numbers by their shortest, for 100 may be 100.0 in the other table."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    own, text = type_of(table, name), text_of(table, name)
+    if isinstance(own, T.FractionalType):
+        number = one_form(F.col(quoted(name)), own)
+        short = F.regexp_replace(text, "0+$", "") if isinstance(own, T.DecimalType) and own.scale > 0 else text
+        whole = F.when(number == F.floor(number), F.floor(number).try_cast("decimal(38,0)").cast("string"))
+        text = F.coalesce(whole, short)
+    return value_hash(text)
 
 
 def value_names(count: int) -> list[str]:

@@ -10,7 +10,7 @@ Spark does).
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -187,6 +187,28 @@ def spelling(text: str, data_type: "DataType", kind: Kind) -> str | None:
             return text.strip()
         case _:
             return text.strip()
+
+
+def same_text(text: str, kind: Kind) -> str:
+    """One spelling for all texts that mean the same value; what means none stays as it is.
+
+    >>> same_text("1", "real") == same_text("1.0", "real"), same_text("TRUE", "boolean"), same_text("07", "text")
+    (True, 'true', '07')
+    """
+    if kind in ("integer", "real"):
+        number = _decimal(text)
+        return text if number is None else str(number.normalize() + 0)
+    if kind == "boolean":
+        return text.strip().lower()
+    if kind == "date":
+        return _iso_day(text.strip()) or text
+    if kind == "timestamp":
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            return text
+        return (moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)).isoformat()
+    return text
 
 
 def _spellings(codes: Mapping[str, int], data_type: "DataType", kind: Kind, *, qi: str) -> dict[str, int]:

@@ -2,6 +2,9 @@
 
 They are encoded like quasi-identifiers, by the same code: values of a hierarchy file by its leaves, all others by a
 dictionary under the work folder. The column of personal wishes travels along as one more of them.
+
+A file that misses values (`unknown: root`) makes one value of all these, which is right for the distance that it
+defines and wrong for every other model: such a column travels twice, by its file and as what it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kanon_spark.config.models import Config, QiSpec
+from kanon_spark.config.models import Config, FileSpec, QiSpec
 from kanon_spark.engine.stages import RunContext
 from kanon_spark.errors import DataError, KanonError, RequestError, SourceChangedError
 from kanon_spark.hierarchy.tree import ORDERED
@@ -23,6 +26,7 @@ from kanon_spark.privacy.demands import Demands
 from kanon_spark.privacy.feasibility import forced, impossible
 from kanon_spark.privacy.histograms import Histograms
 from kanon_spark.privacy.personal_k import PersonalK
+from kanon_spark.privacy.t_closeness import TCloseness
 from kanon_spark.signatures.aggregate import coverage_error
 from kanon_spark.signatures.codebook import QiColumn
 from kanon_spark.signatures.columns import quoted
@@ -30,11 +34,13 @@ from kanon_spark.signatures.coverage import find_missing
 from kanon_spark.signatures.encoding import Encoding, encode_columns
 from kanon_spark.signatures.forms import AS_LABELS
 from kanon_spark.signatures.histograms import CODE_BITS, HISTOGRAM, pairs_of
+from kanon_spark.signatures.lookups import same_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WISHES = "_kanon_personal_k"  # the wishes as a column of the source
+BY_FILE = "_kanon_by_file_"  # what stands before the name of a column that travels a second time, by its file
 MODEL_LIMIT = 255  # sensitive columns with models: their numbers stand above the codes
 
 
@@ -81,7 +87,7 @@ class Sensitive:
         return [
             index
             for index, column in enumerate(self.encoding.codebook.columns)
-            if column.name != WISHES
+            if column.name in sensitive
             and any(isinstance(model, Alpha) for model in models_of(sensitive[column.name], privacy, {}))
         ]
 
@@ -90,8 +96,10 @@ class Sensitive:
         from pyspark.sql import functions as F
 
         tokens = self.encoding.row_tokens(source, prefix="s_")
-        rows = encoding.with_identity(source.withColumns({**tokens, "_kanon_unit": F.col(quoted(unit))}), name="h")
-        rows = self.encoding.with_codes(rows.select("h", "_kanon_unit", *tokens), prefix="s_")
+        named = source.withColumns({**tokens, "_kanon_unit": F.col(quoted(unit))})
+        rows = encoding.with_identity(named, name="_kanon_h")  # the users' own columns may be called h
+        rows = rows.select(F.col("_kanon_h").alias("h"), "_kanon_unit", *tokens)
+        rows = self.encoding.with_codes(rows, prefix="s_")
         keys = [F.lit(i << CODE_BITS) + F.col(f"s_c{i}").cast("long") for i in self.limited]
         # A row without a person is a person of its own.
         nobody = F.xxhash64(F.lit("nobody"), F.monotonically_increasing_id())
@@ -131,7 +139,7 @@ class Sensitive:
             )
         if lost:
             error = coverage_error(find_missing(source, self.encoding, lost))
-            raise type(error)(error.message, where="columns.sensitive", fix=error.fix)
+            raise type(error)(error.message.replace(BY_FILE, ""), where="columns.sensitive", fix=error.fix)
 
 
 @dataclass(frozen=True)
@@ -162,10 +170,9 @@ class Judged:
                 columns.append(_wishes(column, tally, config.privacy.k))
                 models[WISHES] = (PersonalK(),)
                 continue
-            spec = config.columns.sensitive[column.name]
-            codes = {text: code for code, text in enumerate(column.texts) if text is not None}
-            columns.append(_column(column, tally, hierarchy=spec.hierarchy is not None))
-            models[column.name] = models_of(spec, config.privacy, codes)
+            asked = _models_by(column.name, config, _named(column, config), [other.name for other in book])
+            columns.append(_column(column, tally, hierarchy=any(map(_by_hierarchy, asked))))
+            models[column.name] = asked
         return cls(tuple(columns), models, tuple(tallies), config.privacy.unit is not None)
 
     @property
@@ -199,11 +206,12 @@ class Judged:
         found = impossible(self.columns, self.models, suppressible=suppressible, persons=persons, members=self.members)
         if found:
             raise DataError(
-                "; ".join(text.replace(WISHES, "privacy.personal_k") for text in found),
+                "; ".join(text.replace(WISHES, "privacy.personal_k").replace(BY_FILE, "") for text in found),
                 where="privacy",
                 fix="ask for less, or allow more suppression (privacy.max_suppression)",
             )
-        return forced(self.columns, self.models, suppressible=suppressible)
+        warnings = forced(self.columns, self.models, suppressible=suppressible)
+        return [text.replace(BY_FILE, "") for text in warnings]
 
 
 def asks_models(config: Config) -> bool:
@@ -220,7 +228,19 @@ def prepare_sensitive(
         UnsupportedTypeError, HierarchyError, DataError: As for quasi-identifiers.
         RequestError: The wishes are no whole numbers.
     """
-    specs = {name: QiSpec(hierarchy=config.columns.sensitive[name].hierarchy) for name in _judged_columns(config)}
+    from pyspark.sql import functions as F
+
+    specs: dict[str, QiSpec] = {}
+    for name in _judged_columns(config):
+        hierarchy = config.columns.sensitive[name].hierarchy
+        asked = models_of(config.columns.sensitive[name], config.privacy, {})
+        used = any(map(_by_hierarchy, asked))
+        loses = isinstance(hierarchy, FileSpec) and hierarchy.unknown == "root" and hierarchy.stem is None
+        twice = used and loses and not all(map(_by_hierarchy, asked))
+        specs[name] = QiSpec(hierarchy=hierarchy if used and not twice else None)
+        if twice:
+            source = source.withColumn(BY_FILE + name, F.col(quoted(name)))
+            specs[BY_FILE + name] = QiSpec(hierarchy=hierarchy)
     if config.privacy.personal_k is not None:
         source = with_wishes(source, config)
         specs[WISHES] = QiSpec()
@@ -269,6 +289,28 @@ def _judged_columns(config: Config) -> list[str]:
     return [name for name, spec in config.columns.sensitive.items() if models_of(spec, config.privacy, {})]
 
 
+def _by_hierarchy(model: Model) -> bool:
+    return isinstance(model, TCloseness) and model.distance == "hierarchical"
+
+
+def _models_by(column: str, config: Config, codes: Mapping[str, int], columns: Sequence[str]) -> tuple[Model, ...]:
+    """What is asked of a column; where it travels twice, each time only what it travels for."""
+    own = column.removeprefix(BY_FILE)
+    asked = models_of(config.columns.sensitive[own], config.privacy, codes)
+    if BY_FILE + own not in columns:
+        return asked
+    return tuple(model for model in asked if _by_hierarchy(model) == (own != column))
+
+
+def _named(column: QiColumn, config: Config) -> dict[str, int]:
+    """Codes of the values that `alpha` names, however a hierarchy file spells them."""
+    own = config.columns.sensitive[column.name.removeprefix(BY_FILE)]
+    alpha = own.alpha or config.privacy.alpha
+    codes = {same_text(text, column.kind): code for code, text in enumerate(column.texts) if text is not None}
+    names = (alpha.values if alpha is not None else None) or ()
+    return {name: codes[form] for name in names if (form := same_text(name, column.kind)) in codes}
+
+
 def _column(column: QiColumn, tally: Longs, *, hierarchy: bool) -> Column:
     tree = column.tree
     counts = tally[: tree.leaves]
@@ -287,7 +329,7 @@ def _wishes(column: QiColumn, tally: Longs, k: int) -> Column:
 def _of_sensitive(error: KanonError) -> KanonError:
     """The same error, speaking of a sensitive column."""
     where = error.where.replace("columns.quasi_identifiers", "columns.sensitive")
-    where = where.replace(f"columns.sensitive.{WISHES}", "privacy.personal_k")
+    where = where.replace(f"columns.sensitive.{WISHES}", "privacy.personal_k").replace(BY_FILE, "")
     message = error.message.replace("a quasi-identifier", "judged by a privacy model")
     fixed = type(error)(message, where=where, fix=error.fix)
     return fixed

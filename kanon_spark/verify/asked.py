@@ -107,6 +107,7 @@ class Found:
         failing: Classes that do not have what is asked.
         classes: Classes in all.
         form: What was asked, as a configuration says it.
+        unknown: How many of the values that it names no class holds.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Found:
     failing: int
     classes: int
     form: object = None
+    unknown: int = 0
 
     @property
     def model(self) -> str:
@@ -131,7 +133,8 @@ class Found:
         """The check, in words."""
         if self.worst is None:
             return Check(self.name, True, "the table is empty, so that no class breaks it")
+        lost = "" if not self.unknown else f"; {self.unknown} of the values that it names do not occur"
         if self.failing:
             short = f"{self.failing:,} of {self.classes:,} classes do not have {self.asked}"
-            return Check(self.name, False, f"{short}; the worst has {self.worst:.6g}")
-        return Check(self.name, True, f"every class has {self.asked}; the worst has {self.worst:.6g}")
+            return Check(self.name, False, f"{short}; the worst has {self.worst:.6g}{lost}")
+        return Check(self.name, True, f"every class has {self.asked}; the worst has {self.worst:.6g}{lost}")

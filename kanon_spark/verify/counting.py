@@ -45,13 +45,20 @@ def form_for(spec: SensitiveSpec) -> Form:
     return "text" if spec.alpha is not None and spec.alpha.values is not None else "hash"
 
 
+def one_value(value: "Column", kind: str) -> "Column":
+    """Values of a type, each in one form: NaN is null, -0.0 is 0.0."""
+    from pyspark.sql import functions as F
+
+    if kind not in {"float", "double"}:
+        return value
+    return F.when(value == 0, F.lit(0.0).cast(kind)).when(~F.isnan(value), value)
+
+
 def value_form(frame: "DataFrame", name: str, form: Form) -> "Column":
     """A column's values in the given form; NaN is null, and null stays null."""
     from pyspark.sql import functions as F
 
-    value = F.col(quoted(name))
-    if frame.schema[name].dataType.simpleString() in {"float", "double"}:
-        value = F.when(~F.isnan(value), value)
+    value = one_value(F.col(quoted(name)), frame.schema[name].dataType.simpleString())
     if form == "value":
         return value
     return F.when(value.isNotNull(), text_hash(value) if form == "text" else F.xxhash64(value))
@@ -67,16 +74,23 @@ class Held:
         counting: How persons are counted.
         whole: Those whose distribution classes are held against, where that is not the sum of what classes hold:
             overlapping classes would count some twice.
+        kind: Type of the only column that is judged, where its values are not in the frame any more.
     """
 
     frame: "DataFrame"
     counting: Literal["rows", "groups", "persons", "carriers"]
     whole: "Held | None" = None
+    kind: str = ""
 
     @classmethod
-    def of_groups(cls, finer: "DataFrame") -> "Held":
+    def of_groups(cls, finer: "DataFrame", *, kind: str) -> "Held":
         """Rows that have been grouped by tuple and value of the only column that is judged (`group_rows`)."""
-        return cls(finer.select(*TUPLE, "value", "rows"), "groups")
+        return cls(finer.select(*TUPLE, "value", "rows"), "groups", kind=kind)
+
+    def kind_of(self, name: str) -> str:
+        """The type of a sensitive column."""
+        own = value_column(name)
+        return self.kind if self.counting == "groups" else self.frame.schema[own].dataType.simpleString()
 
     @classmethod
     def of_table(cls, table: "DataFrame", *, qi: Sequence[str], names: Sequence[str], unit: str | None) -> "Held":

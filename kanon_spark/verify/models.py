@@ -9,7 +9,7 @@ knows how a method judged its classes.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import add, or_
 from typing import TYPE_CHECKING
 
 from kanon_spark.config.forms import plain
@@ -17,7 +17,7 @@ from kanon_spark.config.models import SensitiveSpec
 from kanon_spark.config.privacy_specs import LDiversitySpec
 from kanon_spark.errors import MissingInputError, RequestError, UnsupportedTypeError
 from kanon_spark.verify.asked import Asked, Found
-from kanon_spark.verify.counting import Held, form_for, text_hash, value_column
+from kanon_spark.verify.counting import Held, form_for, one_value, text_hash, value_column
 from kanon_spark.verify.distances import hierarchical_distances, ordered_distances
 from kanon_spark.verify.facts import Check
 from kanon_spark.verify.groups import TUPLE, quoted
@@ -43,6 +43,8 @@ class Demand:
         good: Whether that is enough.
         rising: More is better.
         form: What was asked, as a configuration says it.
+        named: For each value that it names whether a class holds it, as 0 and 1: a name that no class holds may be
+            misspelt.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Demand:
     good: "Callable[[Column], Column]"
     rising: bool = False
     form: object = None
+    named: "tuple[Column, ...]" = ()
 
 
 def model_checks(
@@ -174,7 +177,7 @@ def _of_column(
                 entries = entries.join(held.members(), list(TUPLE))
         demands = [
             replace(demand, form=plain(getattr(spec, demand.key)))
-            for demand in _demands(spec, everybody=everybody, values=values)
+            for demand in _demands(spec, everybody=everybody, values=values, kind=held.kind_of(name))
         ]
         simple = [demand for demand in demands if demand.value is not None]
         found = _found(entries, simple, column=name, failing=failing)
@@ -200,7 +203,11 @@ def _found(
 ) -> list[Found]:
     if not demands:
         return []
-    measures = [demand.value.alias(f"d{index}") for index, demand in enumerate(demands) if demand.value is not None]
+    measures = []
+    for index, demand in enumerate(demands):
+        if demand.value is not None:
+            measures.append(demand.value.alias(f"d{index}"))
+        measures += [occurs.alias(f"d{index}_{place}") for place, occurs in enumerate(demand.named)]
     return _summed(entries.groupBy(*TUPLE).agg(*measures), demands, column=column, failing=failing)
 
 
@@ -213,25 +220,32 @@ def _summed(
     measures = [F.count(F.lit(1))]
     for index, demand in enumerate(demands):
         value = F.col(f"d{index}")
-        measures += [F.min(value) if demand.rising else F.max(value), F.count(F.when(~demand.good(value), 1))]
+        occurring = [F.coalesce(F.max(f"d{index}_{place}"), F.lit(0)) for place in range(len(demand.named))]
+        measures += [
+            (F.min(value) if demand.rising else F.max(value)).alias(f"worst{index}"),
+            F.count(F.when(~demand.good(value), 1)).alias(f"failing{index}"),
+            reduce(add, occurring, F.lit(0)).alias(f"occurring{index}"),
+        ]
     found = classes.agg(*measures).collect()[0]
-    if failing is not None and any(found[2::2]):
+    failed = [int(found[f"failing{index}"]) for index in range(len(demands))]
+    if failing is not None and any(failed):
         bad = [~demand.good(F.col(f"d{index}")) for index, demand in enumerate(demands)]
         failing.append(classes.where(reduce(or_, bad)).select(*TUPLE))
     return [
         Found(
             f"{demand.key}({column})",
             demand.asked,
-            None if worst is None else float(worst),
-            failing,
+            None if found[f"worst{index}"] is None else float(found[f"worst{index}"]),
+            failed[index],
             found[0],
             demand.form,
+            len(demand.named) - int(found[f"occurring{index}"]),
         )
-        for demand, worst, failing in zip(demands, found[1::2], found[2::2], strict=True)
+        for index, demand in enumerate(demands)
     ]
 
 
-def _demands(spec: SensitiveSpec, *, everybody: int, values: int) -> list[Demand]:
+def _demands(spec: SensitiveSpec, *, everybody: int, values: int, kind: str) -> list[Demand]:
     """The models of a column, as aggregates over the entries (value, count, size, all) of a class."""
     from pyspark.sql import functions as F
 
@@ -250,16 +264,19 @@ def _demands(spec: SensitiveSpec, *, everybody: int, values: int) -> list[Demand
         alpha, named = spec.alpha.alpha, spec.alpha.values
         text = F.col("value") if form_for(spec) == "text" else text_hash(F.col("value"))
         # By hashes, which Spark works out before anything is planned: no value stands in a plan.
-        watched = F.lit(True) if named is None else text.isin(*[text_hash(F.lit(each)) for each in named])
+        # Each name is read as a value of the column, so that 3 means 3.0 where there are fractions.
+        hashes = [text_hash(one_value(F.lit(each).try_cast(kind), kind)) for each in named or ()]
+        watched = F.lit(True) if named is None else text.isin(*hashes)
         largest = F.coalesce(F.max(F.when(watched, F.col("carrying") / F.col("members"))), F.lit(0.0))
         what = "no value" if named is None else "none of the named values"
         words = f"{what} with more than {alpha:g} of its persons"
-        found.append(Demand("alpha", words, largest, lambda value: value <= alpha + SLACK))
+        occurs = tuple(F.max(text.eqNullSafe(each).cast("int")) for each in hashes)
+        found.append(Demand("alpha", words, largest, lambda value: value <= alpha + SLACK, named=occurs))
     if spec.beta_likeness is not None:
-        beta, kind = spec.beta_likeness.beta, spec.beta_likeness.kind
+        beta, form = spec.beta_likeness.beta, spec.beta_likeness.kind
         rise = share / whole - 1
-        limited = rise if kind == "basic" else F.when(rise > SLACK - F.ln(whole), infinite).otherwise(rise)
-        words = f"no value that rises by more than {beta:g} of its share ({kind} beta-likeness)"
+        limited = rise if form == "basic" else F.when(rise > SLACK - F.ln(whole), infinite).otherwise(rise)
+        words = f"no value that rises by more than {beta:g} of its share ({form} beta-likeness)"
         most = F.greatest(F.lit(0.0), F.max(limited))
         found.append(Demand("beta_likeness", words, most, lambda value: value <= beta + SLACK))
     if spec.delta_disclosure is not None:
@@ -292,6 +309,7 @@ def _diversity(spec: LDiversitySpec) -> Demand:
     rank = -int(-spec.l // 1)  # rounded up
     first = F.slice(F.sort_array(F.collect_list(known), asc=False), 1, rank - 1)
     tail = F.sum(known) - F.aggregate(first, F.lit(0).cast("long"), lambda total, count: total + count)
+    tail = tail + nulls if rank == 1 else tail  # they stand with the most frequent value, and so does the tail's first
     ratio = F.when(tail > 0, (largest + nulls) / tail).otherwise(F.lit(float("inf")))
     words = f"a most frequent value below {c:g} times the counts from the {rank}. on"
     return Demand("l_diversity", words, ratio, lambda value: value < c)

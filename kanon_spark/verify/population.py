@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kanon_spark.config.models import Config, FileSpec, QiSpec
+from kanon_spark.config.models import Config, DateSpec, FileSpec, PrefixSpec, QiSpec
 from kanon_spark.errors import MissingInputError
 from kanon_spark.io.paths import resolve
 from kanon_spark.signatures.forms import form_of
@@ -150,13 +150,17 @@ def _guessed(
     """Judges by what the two tables show, where nobody says how the labels were made."""
     from pyspark.sql import functions as F
 
-    # Some tables spell `unknown` so: then it is a value, and nobody else fits it.
-    spelt = [F.max(F.coalesce(F.col(f"value{i}") == _OTHER_STAR, F.lit(False))) for i in range(len(qi))]
-    values = people.agg(*spelt).collect()[0]
+    # Some tables spell `unknown` so: then it is a value, and nobody else fits it. And some values end with stars.
+    columns = [F.col(f"value{i}") for i in range(len(qi))]
+    spelt = [F.max(F.coalesce(value == _OTHER_STAR, F.lit(False))) for value in columns]
+    starred = [F.max(F.coalesce(value.endswith(SUPPRESSED), F.lit(False))) for value in columns]
+    found = people.agg(*spelt, *starred).collect()[0]
     judges = []
-    for name, is_value in zip(qi, values, strict=True):
+    for name, is_value, has_stars in zip(qi, found, found[len(qi) :], strict=False):
         spec, kind = QiSpec(hierarchy=population.hierarchies.get(name)), _kind(table, population.table, name)
         judge = _judge(spec, table, name, kind, base_dir=base_dir, suppressed=SUPPRESSED)
+        if spec.hierarchy is None:
+            judge = _ShapesJudge(judge, prefixes=not has_stars, days=kind in ("text", "date", "timestamp"))
         judges.append(judge if is_value else _OtherStar(judge))
     return judges
 
@@ -199,6 +203,33 @@ class _TextsJudge(Judge):
 
     def _contains(self, inner: str, label: str) -> bool:
         return self._covers(inner, label)
+
+
+class _ShapesJudge(Judge):
+    """Another judge, who also knows labels by their shape: `123**` begins with 123, `2024-03` is a month.
+
+    Args:
+        judge: Who is asked first.
+        prefixes: Whether stars at the end stand for what was cut off; not where values themselves end with stars.
+        days: Whether the values may be days or moments.
+    """
+
+    def __init__(self, judge: Judge, *, prefixes: bool, days: bool) -> None:
+        super().__init__()
+        self._judge = judge
+        self._prefix = judge_for(QiSpec(hierarchy=PrefixSpec(keep=(1,))), kind="text") if prefixes else None
+        self._calendar = judge_for(QiSpec(hierarchy=DateSpec(levels=("day",))), kind="date") if days else None
+
+    def covers(self, raw: Text, label: Text) -> bool:
+        return self._judge.covers(raw, label) or (raw is not None and label is not None and self._covers(raw, label))
+
+    def _covers(self, raw: str, label: str) -> bool:
+        if label.endswith(SUPPRESSED):
+            return bool(label.strip(SUPPRESSED)) and self._prefix is not None and self._prefix.covers(raw, label)
+        return self._calendar is not None and self._calendar.covers(raw, label)
+
+    def _contains(self, inner: str, label: str) -> bool:
+        return self._judge.contains(inner, label)
 
 
 class _OtherStar(Judge):

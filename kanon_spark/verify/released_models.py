@@ -73,7 +73,8 @@ def released_models(
     if by_person and behind is not None:
         held = behind
     elif finer is not None:
-        held = Held.of_groups(finer)
+        (judged,) = asked.judged
+        held = Held.of_groups(finer, kind=table.schema[judged].dataType.simpleString())
     else:
         held = Held.of_table(table, qi=names, names=list(asked.judged), unit=None)
     found = sensitive_models(held, asked)
