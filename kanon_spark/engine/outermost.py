@@ -3,10 +3,11 @@
 Where a quasi-identifier may not be published at its root, no class reaches beyond the highest nodes that may: each lies
 in one *outermost group*, the signatures under one such node in every quasi-identifier. A group with fewer than k
 persons, or with fewer values than l-diversity cannot do without, holds no class at all, so that all of it would have to
-be suppressed, by every method but kactus, whose `?` stands above all levels. What else may be impossible inside a group
-shows when classes are formed.
+be suppressed, by every method but kactus, whose `?` stands above all levels. Where nothing may be suppressed, a group
+that breaks any demand as one class shows that it cannot be met: two classes that satisfy one still do when they are put
+together. What else may be impossible inside a group shows when classes are formed.
 
-Cost: one aggregation of the signatures, and only where `max_level` says anything.
+Cost: one or two aggregations of the signatures, and only where `max_level` says anything.
 """
 
 from dataclasses import replace
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.pieces import Solver
@@ -40,15 +40,27 @@ def refuse_outermost(solver: Solver, signatures: "DataFrame", *, rows: int) -> N
     capped = [] if isinstance(solver.method, Kactus) else capped_qis(solver.forest)
     if not capped:
         return
-    groups, persons = hopeless(solver, signatures, capped)
+    judged = solver.judged
+    names = ", ".join(solver.codebook.columns[index].name for index in capped)
+    groups, persons = hopeless(solver, signatures, capped, None if judged is None else values_needed(judged))
     if persons > solver.suppressible:
-        names = ", ".join(solver.codebook.columns[index].name for index in capped)
         raise SuppressionError(
             f"at least {persons} of {rows} rows would have to be suppressed, and {solver.suppressible} may be: as "
             f"coarse as max_level allows ({names}), they fall into groups ({groups} of them) with fewer than k "
             "persons or too few sensitive values; nothing was published",
             where="privacy.max_suppression",
             fix="raise max_level or max_suppression, or ask for less (k, l-diversity)",
+        )
+    if judged is None or solver.suppressible or judged.overlapping:
+        return  # what leaves the release, or stands in several signatures, may change what a group has
+    groups, _ = hopeless(solver, signatures, capped, judged.demands)
+    if groups:
+        asked = ", ".join(dict.fromkeys(model.words for models in judged.models.values() for model in models))
+        raise SuppressionError(
+            f"nothing may be suppressed, and as coarse as max_level allows ({names}) the rows fall into groups of "
+            f"which {groups} break what is asked even as one class each ({asked}); nothing was published",
+            where="privacy.max_suppression",
+            fix="raise max_level or max_suppression, or ask for less",
         )
 
 
@@ -57,24 +69,13 @@ def capped_qis(forest: Forest) -> list[int]:
     return [j for j in range(forest.width) if np.isinf(forest.loss[forest.start[j + 1] - 1])]
 
 
-def outermost(forest: Forest, qi: int) -> NDArray[np.int32]:
-    """For each compact leaf of a QI, its highest ancestor that may be published (itself where none may)."""
-    first, leaves = int(forest.start[qi]), int(forest.leaves[qi])
-    top = np.arange(first, first + leaves, dtype=np.int32)
-    while True:
-        above = forest.parent[top]
-        rises = (above >= 0) & np.isfinite(forest.loss[np.maximum(above, 0)])
-        if not rises.any():
-            return top
-        top = np.where(rises, above, top).astype(np.int32)
-
-
-def hopeless(solver: Solver, signatures: "DataFrame", capped: list[int]) -> tuple[int, int]:
-    """How many outermost groups hold no class, and how many persons they have: so many rows at least are lost."""
+def hopeless(solver: Solver, signatures: "DataFrame", capped: list[int], demands: Demands | None) -> tuple[int, int]:
+    """How many outermost groups break k or the demands as one class each, and how many persons these have."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.functions import pandas_udf
 
-    tops = [outermost(solver.forest, qi) for qi in capped]
+    forest = solver.forest
+    tops = [forest.highest[forest.start[qi] : forest.start[qi] + forest.leaves[qi]] for qi in capped]
 
     def group_of(words: pd.DataFrame) -> pd.Series:  # Spark reads the hint
         codes = solver.codes(words)
@@ -82,7 +83,6 @@ def hopeless(solver: Solver, signatures: "DataFrame", capped: list[int]) -> tupl
 
     words = F.struct(*solver.codebook.layout.names())
     grouped = signatures.withColumn("outermost", pandas_udf(group_of, "array<int>")(words))  # type: ignore[call-overload]
-    demands = None if solver.judged is None else values_needed(solver.judged)
     if demands is None:
         held = grouped.groupBy("outermost").agg(F.sum("persons").alias("persons"))
     else:

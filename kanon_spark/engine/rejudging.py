@@ -11,7 +11,9 @@
 
 Classes that break a demand are united with the class with which they lose least, and with more of them from round to
 round. All models but alpha by distinct persons are union safe, so that this comes to an end: at the latest with one
-class of everything. A class that may not be published together with any other is suppressed.
+class of everything. A class that may not be published together with any other is suppressed. Where uniting ends with
+more suppressed than may be (distinct persons, again), the classes that failed before are suppressed instead, if they
+may be.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,10 +68,14 @@ def rejudge(
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
         judges = [demands_judge(solver), *judges]
     failing = np.zeros(0, np.int64)
+    affordable: tuple[int, DataFrame, NDArray[np.int64]] | None = None
     for number in range(MOST_ROUNDS):
         failing = _all_failing(entries, judges)
         if not len(failing):
             break
+        lost = _lost(entries, failing)
+        if lost <= solver.suppressible and (affordable is None or lost < affordable[0]):
+            affordable = (lost, entries, failing)
         steps = 1 << (number // 2) if number < MOST_ROUNDS - 1 else None
         united = _united(solver, entries, failing, steps=steps)
         if not len(united):
@@ -80,11 +86,30 @@ def rejudge(
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
     else:
         failing = _all_failing(entries, judges)
+    if affordable is not None and _lost(entries, failing) > solver.suppressible:
+        _, entries, gone = affordable
+        ctx.note(f"{len(gone)} classes break a demand whatever they are united with, and are suppressed")
+        alone = pd.DataFrame({"class_id": gone, "united": -1})
+        entries, failing = _unite(solver, entries, alone, MOST_ROUNDS, block_size), np.zeros(0, np.int64)
     if entries is first:
         return entries, len(failing)
     path = folder("recoding")
     entries.write.mode("overwrite").parquet(path)
     return ctx.spark.read.schema(solver.schema).parquet(path), len(failing)
+
+
+def _lost(entries: "DataFrame", failing: NDArray[np.int64]) -> int:
+    """Rows that have no class, or one of those that fail."""
+    from pyspark.sql import functions as F
+
+    rows = entries.groupBy("class_id").agg(F.sum("rows").alias("rows"))
+    if len(failing):
+        names = entries.sparkSession.createDataFrame(pd.DataFrame({"failing": failing}), "failing long")
+        rows = rows.join(F.broadcast(names), F.col("class_id") == F.col("failing"), "left")
+        rows = rows.where(F.col("failing").isNotNull() | (F.col("class_id") < 0))
+    else:
+        rows = rows.where("class_id < 0")
+    return int(rows.agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0])  # one row
 
 
 def _left_open(entries: "DataFrame") -> int:

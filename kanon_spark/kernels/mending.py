@@ -8,7 +8,8 @@ outside a good class looks for one, in this order:
 3. What is still left may be suppressed, if it is no more than the rows that may be.
 4. Else it is put together, and takes in class after class, those first that cost least for the rows they bring, until
    the union is good. All models are union safe, so that in the end everything is one class; where not even that is
-   good, or may not be published, it stays free.
+   good, it stays free. Where a QI may not be published at its root, this is done for all that lies under one tuple of
+   the highest nodes that may be, by itself: nothing else can ever stand in one class.
 
 Cost: outside components times classes; the last step at most classes squared.
 """
@@ -25,6 +26,8 @@ from kanon_spark.kernels.merging import good_components, merge_boxes
 from kanon_spark.kernels.partners import cheapest_partners
 from kanon_spark.kernels.problem import Forest, Problem
 from kanon_spark.kernels.spanning import components
+
+_ELSEWHERE = -2  # free, but not among those that are put together now
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
@@ -129,12 +132,20 @@ class _Parts:
 
     def take_in(self, into: Ints) -> Ints:
         """Everything outside becomes one class, which takes in others until it is good; else it stays outside."""
-        nodes, rows = self._classes(into)
         forest = self.forest
-        return _take_in(  # type: ignore[no-any-return]
-            into, self.nodes, self.rows, self.persons, self.k, self.guard.compiled, nodes, rows,
-            forest.parent, forest.lo, forest.hi, forest.loss,
-        )  # fmt: skip
+        outside = np.flatnonzero(into == FREE)
+        _, group = np.unique(forest.highest[self.nodes[outside]], axis=0, return_inverse=True)
+        for number in range(int(group.max(initial=-1)) + 1):
+            elsewhere = outside[group.ravel() != number]
+            elsewhere = elsewhere[into[elsewhere] == FREE]
+            into[elsewhere] = _ELSEWHERE
+            nodes, rows = self._classes(into)
+            into = _take_in(
+                into, self.nodes, self.rows, self.persons, self.k, self.guard.compiled, nodes, rows,
+                forest.parent, forest.lo, forest.hi, forest.loss,
+            )  # fmt: skip
+            into[elsewhere] = FREE
+        return into
 
     def _classes(self, into: Ints) -> tuple[Ints, Longs]:
         """Box and rows of each class."""
@@ -165,7 +176,7 @@ def _take_in(into, nodes, rows, persons, k, guard, class_nodes, class_rows, pare
     weight = 0
     box = np.full(width, -1, np.int32)
     for i in range(len(into)):
-        if into[i] < 0:
+        if into[i] == FREE:
             pool[size] = i
             size += 1
             held += persons[i]
@@ -173,13 +184,14 @@ def _take_in(into, nodes, rows, persons, k, guard, class_nodes, class_rows, pare
             for j in range(width):
                 box[j] = nodes[i, j] if box[j] < 0 else joined_node(box[j], nodes[i, j], parent, lo, hi)
     cost = np.zeros(count)
+    taken = np.zeros(count, np.bool_)
     for c in range(count):
+        taken[c] = class_nodes[c, 0] < 0  # it has been taken in before
         for j in range(width):
             cost[c] += loss[class_nodes[c, j]]
     own = 0.0
     for j in range(width):
         own += loss[box[j]]
-    taken = np.zeros(count, np.bool_)
     while held < k or not np.isfinite(own) or not accepts(guard, pool[:size]):
         best = np.inf
         chosen = -1

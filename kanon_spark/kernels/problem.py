@@ -8,6 +8,7 @@ block uses the same ones, or blocks would disagree about what crosses a cut.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,17 @@ class Forest:
             compact=tuple(one.compact for one in pruned),
             present=tuple(one.leaves for one in pruned),
         )
+
+    @cached_property
+    def highest(self) -> Ints:
+        """For each node its highest ancestor that may be published; itself where none may."""
+        top = np.arange(len(self.parent), dtype=np.int32)
+        while True:
+            above = self.parent[top]
+            rises = (above >= 0) & np.isfinite(self.loss[np.maximum(above, 0)])
+            if not rises.any():
+                return top
+            top = np.where(rises, above, top).astype(np.int32)
 
     def encode(self, codes: Ints) -> Ints:
         """Full leaf codes (rows by QIs) to compact ones."""

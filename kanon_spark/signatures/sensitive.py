@@ -187,6 +187,11 @@ class Judged:
         return replace(self, models=only)
 
     @property
+    def overlapping(self) -> bool:
+        """Whether alpha counts persons who may stand in several signatures: unions of good classes may break it."""
+        return self.repeated and any(self.limits.models.values())
+
+    @property
     def relative(self) -> bool:
         """Whether anything is held against the distribution of the release, which suppression changes."""
         return any(model.relative for models in self.models.values() for model in models)

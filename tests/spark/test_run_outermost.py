@@ -10,7 +10,7 @@ from run_world import World
 from solve_world import Signatures, codebook
 
 from kanon_spark.engine.guarding import write_histograms
-from kanon_spark.engine.outermost import capped_qis, hopeless, outermost
+from kanon_spark.engine.outermost import capped_qis, hopeless, values_needed
 from kanon_spark.errors import SuppressionError
 from kanon_spark.privacy.base import Model
 from kanon_spark.privacy.columns import Column
@@ -20,7 +20,7 @@ from kanon_spark.privacy.t_closeness import TCloseness
 from kanon_spark.signatures.sensitive import Judged
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 WIDTH = 5  # of the ages' first level
 MODELS: list[Model | None] = [None, Distinct(2), Entropy(2.5), Recursive(4, 2), TCloseness(0.3)]
@@ -52,7 +52,8 @@ def test_groups_that_hold_no_class(spark: "SparkSession", seed: int) -> None:
             lost.append(int(persons[members].sum()))
     capped = capped_qis(given.solver.forest)
     assert capped == [0]
-    assert hopeless(given.solver, spark.createDataFrame(frame), capped) == (len(lost), sum(lost))
+    demands = None if given.solver.judged is None else values_needed(given.solver.judged)
+    assert hopeless(given.solver, spark.createDataFrame(frame), capped, demands) == (len(lost), sum(lost))
     entries = given.solver.solve_whole(frame)[0]
     assert entries[entries["class_id"] < 0]["persons"].sum() >= sum(lost)
     assert sum(lost) > 0
@@ -62,11 +63,12 @@ def test_tops_are_the_highest_that_may_be_published() -> None:
     book = codebook(max_level=2)
     codes = np.array([[0, 0, 0], [3, 0, 0], [9, 1, 1], [22, 2, 1]])
     forest = Signatures.of(codes, np.ones(4), np.ones(4), book, k=2).solver.forest
-    top = outermost(forest, 0)
+    top = forest.highest[:4]
     assert top[0] == top[1] == top[2] != top[3]  # decades
     assert np.isfinite(forest.loss[top]).all()
     root = int(forest.start[2]) - 1
-    assert outermost(forest, 1).tolist() == [root] * 3
+    first = int(forest.start[1])
+    assert forest.highest[first : first + 3].tolist() == [root] * 3
 
 
 @pytest.mark.parametrize(("k", "model", "told"), [(2, {"l_diversity": 2}, "values"), (13, {}, "fewer than k")])
@@ -88,3 +90,35 @@ def test_a_run_ends_before_it_solves(
             world.run(job, table)
         assert caught.value.where == "privacy.max_suppression"
         assert "solve" not in world.stages and not world.sink.exists()
+
+
+CAPPED = {"age": {"hierarchy": {"interval": {"widths": [5, 20]}}}, "sex": {"hierarchy": "flat", "max_level": 0}}
+
+
+def with_hearts(spark: "SparkSession", ages: tuple[int, ...]) -> "DataFrame":
+    """Men and women of 22 with an illness of the lung, and some who are older with one of the heart."""
+    rows = [(22, sex, "lung") for sex in "fm" for _ in range(12)]
+    rows += [(age, sex, "heart") for sex in "fm" for age in ages for _ in range(5)]
+    return spark.createDataFrame(rows, "age int, sex string, ill string")
+
+
+@pytest.mark.parametrize("method", ["lattice", "kmember", "prgain"])
+def test_each_side_of_a_cap_takes_in_what_it_needs(spark: "SparkSession", tmp_path: Path, method: str) -> None:
+    """No single class of the heart outweighs those of the lung; all of one sex together do."""
+    world = World(spark, tmp_path)
+    columns = {"sensitive": {"ill": {"alpha": {"alpha": 0.5, "values": ["lung"]}}}}
+    job = world.job(CAPPED, k=5, source=None, columns=columns, method={"name": method})
+    release = world.run(job, with_hearts(spark, (40, 45, 50, 55)))
+    assert release.manifest["rows"]["released"] == 64
+    assert release.manifest["privacy"]["alpha(ill)"]["achieved"] <= 0.5
+
+
+def test_a_demand_that_a_cap_makes_impossible_is_explained(spark: "SparkSession", tmp_path: Path) -> None:
+    world = World(spark, tmp_path)
+    columns = {"sensitive": {"ill": {"alpha": {"alpha": 0.5, "values": ["lung"]}}}}
+    job = world.job(CAPPED, k=5, source=None, columns=columns)
+    table = with_hearts(spark, (40, 45, 50, 55)).unionAll(spark.createDataFrame([(60, "f", "lung")] * 9))
+    with pytest.raises(SuppressionError, match=r"max_level allows \(sex\).* 1 break .*\(.*alpha") as caught:
+        world.run(job, table)
+    assert "solve" not in world.stages
+    assert caught.value.exit_code == 4
