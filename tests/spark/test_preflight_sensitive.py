@@ -106,13 +106,16 @@ def test_demands_that_leave_no_choice_are_warned_of(spark: SparkSession, people:
 def test_values_that_are_named_in_vain_are_warned_of(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     asked = {
         "ill": {"alpha": {"alpha": 0.9, "values": ["HIV", "hiv"]}},
-        "cost": {"alpha": {"alpha": 1, "values": ["3"]}},
+        "cost": {"alpha": {"alpha": 1, "values": ["77"]}},
     }
     found = check(spark, people, tmp_path, asked)
     assert told(found) == [("warning", "columns.sensitive.ill", None), ("warning", "columns.sensitive.cost", None)]
     assert all(each.message.startswith("1 of the values that alpha names do not occur") for each in found)
-    assert all("3.0 and not 3" in each.fix for each in found)
-    right = {"ill": {"alpha": {"alpha": 0.9, "values": ["HIV"]}}, "cost": {"alpha": {"alpha": 1, "values": ["3.0"]}}}
+    assert all("write them as the column does" in each.fix for each in found)
+    right = {
+        "ill": {"alpha": {"alpha": 0.9, "values": ["HIV"]}},
+        "cost": {"alpha": {"alpha": 1, "values": ["3", "3.0"]}},
+    }
     assert check(spark, people, tmp_path, right) == []
 
 
@@ -176,3 +179,10 @@ def test_types_are_judged_without_a_job(
     config = Config.model_validate({"columns": {**QIS, "sensitive": sensitive}, "privacy": privacy})
     found = [(finding.path, finding.exit_code) for finding in check_schema(schema, config)]
     assert found == ([expected] if expected else [])
+
+
+def test_a_misspelt_column_of_a_rule_is_named(people: DataFrame, capfd: pytest.CaptureFixture[str]) -> None:
+    config = Config.model_validate({"columns": QIS, "privacy": {"personal_k": {"rule": "agee + 1"}}})
+    (found,) = check_schema(people.schema, config)
+    assert found.message.startswith("the source has no column `agee`; it has ")
+    assert capfd.readouterr().err == ""

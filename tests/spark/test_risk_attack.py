@@ -213,6 +213,20 @@ def test_labels_that_cannot_be_read_are_told(spark: "SparkSession") -> None:
     assert any("'job' (6)" in note and "--config" in note for note in report.notes)
 
 
+def test_sensitive_values_are_the_same_in_other_types(spark: "SparkSession") -> None:
+    """A file that went through pandas has 100.0 where the original has 100."""
+    rows = [(20 + n, 100 + n % 3) for n in range(9)]
+    original = spark.createDataFrame(rows, "age int, cost bigint")
+    labels = original.selectExpr("'[20, 28]' AS age", "cost")
+    expected = linkage_attack(original, labels, qi=["age"], sensitive=["cost"]).after
+    for kind in ("double", "decimal(12,2)", "string"):
+        other = labels.selectExpr("age", f"cast(cost as {kind}) cost")
+        found = linkage_attack(original, other, qi=["age"], sensitive=["cost"]).after
+        assert found is not None and expected is not None
+        assert found.guesses == expected.guesses
+        assert found.guesses[0].base == pytest.approx(1 / 3)
+
+
 def test_a_draw_is_of_rows_and_does_not_depend_on_their_order(spark: "SparkSession") -> None:
     """Nine in ten rows are equal: so must be about nine in ten targets."""
     rows = [(1,)] * 9_000 + [(100 + number,) for number in range(1_000)]

@@ -47,6 +47,31 @@ def test_a_question_mark_that_people_have_is_a_value(spark: SparkSession) -> Non
 
 
 @pytest.mark.parametrize(
+    ("row", "persons"),
+    [
+        (("104**", "2024-01", 31), 2),
+        (("1****", "2024", 31), 3),
+        (("10412", "2020s", 31), 1),
+        (("10*", "2024-Q2", 31), 0),
+        (("2****", "*", 31), 0),
+    ],
+)
+def test_prefixes_and_stretches_of_days(spark: SparkSession, row: tuple[Any, ...], persons: int) -> None:
+    values = [("10412", "2024-01-05", 31), ("10499", "2024-01-20", 31), ("11000", "2024-02-01", 31)]
+    people = spark.createDataFrame(values, "zip string, day string, age int")
+    table = spark.createDataFrame([row], people.schema)
+    for found in (fitting(table, people), fitting(table, people.selectExpr("zip", "cast(day as date) day", "age"))):
+        assert found.worst == persons
+    whole = people.selectExpr("cast(zip as int) zip", "day", "age")
+    assert fitting(table, whole).worst == persons
+
+
+def test_stars_that_values_end_with_are_values(spark: SparkSession) -> None:
+    people = spark.createDataFrame([("a*",), ("ab",)], "code string")
+    assert fitting(spark.createDataFrame([("a*",)], people.schema), people).worst == 1
+
+
+@pytest.mark.parametrize(
     ("method", "numeric", "rows"),
     [
         ({"name": "kmember"}, "bounds", [("[30, 39]", 30.0, 39.0, ["red", "blue"])] * 2),

@@ -141,6 +141,18 @@ def test_the_manifest_says_which_models_the_rows_must_hold(asked: Asked, tmp_pat
     assert "privacy models cannot be read" in result.stderr
 
 
+def test_an_option_may_name_its_column(asked: Asked, tmp_path: Path) -> None:
+    told = manifest(tmp_path, privacy={"k": {"asked": 5, "achieved": 6}, "unit": None, **MODELS})
+    assert CliRunner().invoke(app, ["verify", "t", "--manifest", told, "--l-diversity", "ill=4"]).exit_code == 0
+    assert asked.questions[0]["asked"].judged["ill"].l_diversity.l == 4
+    plain = ["verify", "t", "--qi", "age", "--k", "5"]
+    assert CliRunner().invoke(app, [*plain, "--alpha", "ill=0.3:a=b"]).exit_code == 0
+    assert asked.questions[1]["asked"].judged["ill"].alpha.values == ("a=b",)
+    nowhere = CliRunner().invoke(app, [*plain, "--alpha", "0.3:a=b"])
+    assert nowhere.exit_code == 2
+    assert "--alpha COLUMN=0.3:a=b" in nowhere.stderr
+
+
 @pytest.mark.parametrize("change", [{"rows": {"released": 11}}, {"content_hash": "other"}, {"content_hash": None}])
 def test_a_table_that_is_not_the_manifests_is_4(asked: Asked, tmp_path: Path, change: dict[str, Any]) -> None:
     assert CliRunner().invoke(app, ["verify", "t", "--manifest", manifest(tmp_path, **change)]).exit_code == 4
