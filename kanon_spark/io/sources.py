@@ -129,7 +129,13 @@ def _open_path(spark: "SparkSession", source: "SourceSpec", path: str) -> Source
         return Source(table, {"path": path, "format": file_format, "options": _shown(options), **pinned})
     with _readable("source.path", path, file_format):
         table = spark.read.format(file_format).options(**{**assumed, **options}).load(path)
-        table.columns  # noqa: B018  Spark Connect looks at the files only when it is asked
+        columns = table.columns  # Spark Connect looks at the files only when it is asked
+    if file_format == "json" and columns == ["_corrupt_record"]:
+        raise RequestError(
+            "none of its lines is a JSON object",
+            where="source.path",
+            fix="write one object a line, or set options: {multiLine: true}",
+        )
     return Source(table, {"path": path, "format": file_format, "options": _shown(options), "assumed_options": assumed})
 
 
@@ -268,7 +274,8 @@ def _near_tables(spark: "SparkSession", name: str) -> str:
         rows = spark.sql(f"SHOW TABLES{' IN ' + '.'.join(database) if database else ''}").collect()
     except Exception as error:
         return f"check the database's name ({condition_of(error)})"
-    return _near(table, [str(row["tableName"]) for row in rows], "the database has")
+    near = _near(table, [str(row["tableName"]) for row in rows], "the database has")
+    return near if database else f"{near} (a file or folder here is named ./{name})"
 
 
 def _near(name: str, names: Iterable[str], lead: str) -> str:

@@ -76,6 +76,9 @@ def test_unreadable_sources_are_one_clear_line(spark: "SparkSession", tmp_path: 
     assert "Secret" not in str(caught.value)
     with pytest.raises(EmptyTableError):
         opened(spark, tmp_path, path="blank.csv")
+    (tmp_path / "pretty.json").write_text('{\n  "name": "Mrs Secret"\n}\n')
+    with pytest.raises(RequestError, match="none of its lines is a JSON object"):
+        opened(spark, tmp_path, path="pretty.json")
     assert "Mrs" not in capfd.readouterr().err
 
 
@@ -109,6 +112,8 @@ def test_catalog_tables(spark: "SparkSession", tmp_path: Path) -> None:
         assert found.table.count() == 2 and found.description["table"] == "kanon_io.patients"
         with pytest.raises(MissingInputError, match=r"did you mean patients\?"):
             opened(spark, tmp_path, table="kanon_io.patient")
+        with pytest.raises(MissingInputError, match=r"named \./patients"):
+            opened(spark, tmp_path, table="patients")
         with pytest.raises(MissingInputError, match="database"):
             opened(spark, tmp_path, table="no_such.patients")
         with pytest.raises(RequestError, match="not a table's name"):
