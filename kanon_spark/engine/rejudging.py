@@ -4,7 +4,8 @@
   held against. Where one process has solved everything it has seen to that itself (`good_classes.py`), but for what is
   suppressed here; blocks cannot.
 - With a unit, alpha is the share of the distinct persons of a published class. Kernels add up what signatures hold, and
-  such counts do not add up where a person stands in several signatures: here persons are counted as they are.
+  such counts do not add up where a person stands in several signatures: here persons are counted as they are, and one
+  partner after another is tried for a class that fails (`uniting.py`).
 - k-map asks how many persons of a population fit what a class publishes (`fitting.py`).
 - What blocks have left open looked for a class among a few that were near (`reopen.py`). Where more of it is left than
   may be suppressed, each signature becomes a class of its own here, which breaks a demand like any other.
@@ -29,7 +30,7 @@ from kanon_spark.engine.fitting import population_judge
 from kanon_spark.engine.guarding import merged_histograms, with_goodness
 from kanon_spark.engine.pieces import Solver
 from kanon_spark.engine.stages import RunContext
-from kanon_spark.kernels.mending import united_classes
+from kanon_spark.engine.uniting import TURN, try_partners, unite, united_with_neighbours
 from kanon_spark.signatures.codebook import Codebook
 from kanon_spark.signatures.histograms import HISTOGRAM
 from kanon_spark.signatures.sensitive import Sensitive
@@ -67,6 +68,10 @@ def rejudge(
         _each_alone(solver, entries, bins=-(-left // block_size)).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
         judges = [demands_judge(solver), *judges]
+    if solver.judged is not None and solver.judged.overlapping:
+        entries = try_partners(
+            solver, entries, lambda found: _all_failing(found, judges), block_size=block_size, folder=folder
+        )
     failing = np.zeros(0, np.int64)
     affordable: tuple[int, DataFrame, NDArray[np.int64]] | None = None
     for number in range(MOST_ROUNDS):
@@ -77,12 +82,12 @@ def rejudge(
         if lost <= solver.suppressible and (affordable is None or lost < affordable[0]):
             affordable = (lost, entries, failing)
         steps = 1 << (number // 2) if number < MOST_ROUNDS - 1 else None
-        united = _united(solver, entries, failing, steps=steps)
+        united = united_with_neighbours(solver, entries, failing, steps=steps)
         if not len(united):
             break
         ctx.note(f"{len(failing)} classes break a demand of the whole release and are united with others")
         path = folder(f"united_{number}")
-        _unite(solver, entries, united, number, block_size).write.mode("overwrite").parquet(path)
+        unite(solver, entries, united, number, block_size).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
     else:
         failing = _all_failing(entries, judges)
@@ -90,7 +95,7 @@ def rejudge(
         _, entries, gone = affordable
         ctx.note(f"{len(gone)} classes break a demand whatever they are united with, and are suppressed")
         alone = pd.DataFrame({"class_id": gone, "united": -1})
-        entries, failing = _unite(solver, entries, alone, MOST_ROUNDS, block_size), np.zeros(0, np.int64)
+        entries, failing = unite(solver, entries, alone, MOST_ROUNDS, block_size), np.zeros(0, np.int64)
     if entries is first:
         return entries, len(failing)
     path = folder("recoding")
@@ -125,7 +130,7 @@ def _each_alone(solver: Solver, entries: "DataFrame", *, bins: int) -> "DataFram
 
     def part(frame: pd.DataFrame) -> pd.DataFrame:
         alone = frame.assign(united=np.arange(len(frame)))
-        return solver.unite(alone, turn=_TURN - 1, block=int(frame["bin"].iloc[0]))
+        return solver.unite(alone, turn=TURN - 1, block=int(frame["bin"].iloc[0]))
 
     binned = entries.where("class_id < 0").withColumn("bin", F.pmod(F.col("h"), F.lit(bins)).cast("int"))
     alone = apply_to_bins(binned, part, solver.schema)
@@ -234,54 +239,3 @@ def _failing(judged: "DataFrame") -> NDArray[np.int64]:
 
     found = judged.where(~F.col("good")).select("class_id").toPandas()
     return found["class_id"].to_numpy(np.int64)
-
-
-def _united(solver: Solver, entries: "DataFrame", failing: NDArray[np.int64], *, steps: int | None) -> pd.DataFrame:
-    """(class_id, united): the classes that change, and the name of what they become; -1 where they are suppressed.
-
-    Args:
-        solver: Knows the trees.
-        entries: The classes' members.
-        failing: Classes that need more.
-        steps: How many others each takes in; None: all of them.
-    """
-    from pyspark.sql import functions as F
-
-    outs = solver.codebook.node_layout.names("out")
-    # One short row per class, of k persons at least, and per signature that blocks have left open.
-    classes = (
-        entries.where(F.col("class_id") >= 0)
-        .groupBy("class_id")
-        .agg(F.sum("rows").alias("rows"), *[F.first(name).alias(name) for name in outs])
-        .toPandas()
-        .sort_values("class_id")
-    )
-    ids = classes["class_id"].to_numpy(np.int64)
-    nodes = solver.forest_nodes(classes[outs].to_numpy(np.int64))
-    found = united_classes(
-        solver.forest, nodes, classes["rows"].to_numpy(np.int64), np.searchsorted(ids, failing), steps=steps
-    )
-    changed = np.isin(found, found[np.searchsorted(ids, failing)])
-    names = np.where(found[changed] < 0, -1, ids[found[changed]])
-    return pd.DataFrame({"class_id": ids[changed], "united": names})
-
-
-def _unite(solver: Solver, entries: "DataFrame", united: pd.DataFrame, number: int, block_size: int) -> "DataFrame":
-    """The entries with the classes' new names, and what they now publish."""
-    from pyspark.sql import functions as F
-
-    spark = entries.sparkSession
-    names = F.broadcast(spark.createDataFrame(united, "class_id long, united long"))
-    same = entries.join(names, "class_id", "left_anti").select(*entries.columns)
-    bins = max(1, len(united) * solver.k // block_size)
-    turn = _TURN + number
-
-    def unite_bin(frame: pd.DataFrame) -> pd.DataFrame:
-        return solver.unite(frame, turn=turn, block=int(frame["bin"].iloc[0]))
-
-    changed = entries.join(names, "class_id").withColumn("bin", F.pmod(F.xxhash64("united"), F.lit(bins)).cast("int"))
-    united_ones = apply_to_bins(changed, unite_bin, solver.schema)
-    return same.unionByName(united_ones.select(*entries.columns))
-
-
-_TURN = 64  # rounds of blocks, regions and refinement come before: class ids must not meet

@@ -269,6 +269,20 @@ def flat_levels(problem: Problem) -> Levels:
 
 
 @EXAMPLES
+@given(PROBLEMS, SEEDS)
+def test_only_groups_that_no_class_could_serve_stay_open(problem: Problem, seed: int) -> None:
+    """What lies under the highest nodes that may be published never meets anything else."""
+    world = guarded(problem, seed)
+    found = mended(world)
+    assert_good(world, found)
+    forest = problem.forest
+    tops = forest.highest[forest.start[:-1] + problem.codes]
+    _, group = np.unique(tops, axis=0, return_inverse=True)
+    for number in np.unique(group.ravel()[found == FREE]):
+        assert not world.good(np.flatnonzero(group.ravel() == number).tolist())
+
+
+@EXAMPLES
 @given(PROBLEMS, SEEDS, st.sampled_from(["fast", "normal"]), st.floats(0.1, 3))
 def test_lattice_gives_good_classes(problem: Problem, seed: int, effort: str, stop: float) -> None:
     world = guarded(problem, seed)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import class_loss, problems
 
+from kanon_spark.engine.uniting import Classes, partners
 from kanon_spark.kernels.lattice import class_table
 from kanon_spark.kernels.mending import united_classes
 from kanon_spark.kernels.problem import Problem
@@ -51,3 +52,36 @@ def test_in_the_end_everything_is_one_class_where_it_may_be(problem: Problem) ->
     found = united_classes(problem.forest, nodes, rows, np.array([0]), steps=None)
     if np.isfinite(class_loss(problem, list(range(problem.size)))):
         assert (found == 0).all()
+
+
+@EXAMPLES
+@given(problems(largest=12, forbid_root=True), st.integers(0, 10**6), st.integers(0, 3))
+def test_partners_are_those_of_this_rank(problem: Problem, seed: int, rank: int) -> None:
+    rng = np.random.default_rng(seed)
+    class_of = np.unique(rng.integers(0, 6, problem.size), return_inverse=True)[1].astype(np.int32)
+    nodes, rows, _ = class_table(problem, class_of)
+    finite = np.isfinite(problem.forest.loss[nodes].sum(axis=1))
+    names = np.flatnonzero(finite) * 3 + 1
+    nodes, rows = nodes[finite], rows[finite]
+    failing = np.flatnonzero(rng.random(len(rows)) < 0.3)
+    found = partners(problem.forest, Classes(names, nodes, rows), names[failing], rank=rank)
+    members = [np.flatnonzero(class_of == c).tolist() for c in np.flatnonzero(finite)]
+    taken: set[int] = set(failing.tolist())
+    expected = []
+    for one in sorted(failing.tolist(), key=lambda c: (-rows[c], c)):
+        options = []
+        for other in set(range(len(rows))) - taken:
+            union = class_loss(problem, members[one] + members[other])
+            rise = rows[other] * (union - class_loss(problem, members[other]))
+            rise += rows[one] * (union - class_loss(problem, members[one]))
+            if np.isfinite(union):
+                options.append((round(rise, 6), other))
+        if rank < len(options):
+            cost, other = sorted(options)[rank]
+            expected.append((one, cost))
+            chosen = found.loc[found["class_id"] == names[one], "united"].iloc[0]
+            partner = next(c for c in found.loc[found["united"] == chosen, "class_id"] if c != names[one])
+            taken.add(int(np.searchsorted(names, partner)))
+            assert cost in [each for each, c in options if names[c] == partner]
+    assert len(found) == 2 * len(expected)
+    assert found["class_id"].is_unique
