@@ -155,20 +155,22 @@ def test_sparks_complaint_about_the_request_is_short(job: str, stand_in: Stand) 
     assert "stacktrace" not in result.stderr
 
 
+@pytest.mark.parametrize(("condition", "code"), [("CAST_INVALID_INPUT", 3), ("INVALID_FRACTION_OF_SECOND", 1)])
 def test_sparks_run_time_errors_show_their_condition_only(
-    job: str, stand_in: Stand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    job: str, stand_in: Stand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, condition: str, code: int
 ) -> None:
+    """What an expression of the configuration makes of a value is told as such; anything else is unexpected."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     class SparkDateTimeException(Exception):
         def getCondition(self) -> str:
-            return "CAST_INVALID_INPUT"
+            return condition
 
     SparkDateTimeException.__module__ = "pyspark.errors.exceptions.captured"
     stand_in("kanon_spark.engine.runner", run=failing(SparkDateTimeException("the value 'Ada' cannot be cast")))
     result = CliRunner().invoke(app, ["run", job])
-    assert result.exit_code == 1
-    assert "CAST_INVALID_INPUT" in result.stderr
+    assert result.exit_code == code
+    assert condition in result.stderr
     assert "Ada" not in result.stderr
 
 
