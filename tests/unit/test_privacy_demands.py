@@ -228,6 +228,7 @@ def test_options_are_read_like_a_configuration() -> None:
     assert (found["pay"].l_diversity.l, found["pay"].alpha, found["pay"].hierarchy) == (2, None, None)
     assert found["pay"].t_closeness is not None
     assert found["pay"].t_closeness.distance == "ordered"
+    assert sensitive_columns(["ill"], delta=["pay=1"])["pay"].delta_disclosure == 1  # what an option names is one
     assert Path(hierarchy_files(["ill=a/b.csv"])["ill"].path) == Path.cwd() / "a/b.csv"
 
 
@@ -244,7 +245,7 @@ def test_options_are_read_like_a_configuration() -> None:
         ({"alpha": ["0.5:"]}, "--alpha"),
         ({"beta": ["1:extra"]}, "--beta"),
         ({"delta": ["-1"]}, "--delta"),
-        ({"delta": ["pay=1"]}, "--delta"),
+        ({"delta": ["pay=much"]}, "--delta"),
     ],
 )
 def test_options_that_cannot_be_read_are_named(options: dict[str, Any], where: str) -> None:
