@@ -252,7 +252,8 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
     from kanon_spark.privacy.asked import models_of
     from kanon_spark.privacy.columns import Column
     from kanon_spark.privacy.personal_k import PersonalK
-    from kanon_spark.signatures.columns import quoted
+    from kanon_spark.signatures.columns import kind_of, quoted
+    from kanon_spark.signatures.lookups import same_text
 
     unit = config.privacy.unit
     parts = _parts(source, config)
@@ -302,8 +303,13 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
         spec = judged_columns(config)[name]
         named = (spec.alpha.values if spec.alpha is not None else None) or ()
         codes = np.flatnonzero(np.repeat(own["watched"].to_numpy(bool), many)).tolist()
-        # Which of the named values has which code does not matter: together they are the watched ones.
-        models[name] = models_of(spec, config.privacy, dict(zip(named, codes, strict=False)))
+        # Which of the named values has which code does not matter: together they are the watched ones. But two names
+        # may mean one value.
+        kind = kind_of(source.schema[name].dataType, qi=name) if named else "text"
+        forms = {each: same_text(each, kind) for each in named}
+        code_of = dict(zip(dict.fromkeys(forms.values()), codes, strict=False))
+        known = {each: code_of[form] for each, form in forms.items() if form in code_of}
+        models[name] = models_of(spec, config.privacy, known)
     return columns, models
 
 
