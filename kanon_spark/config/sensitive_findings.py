@@ -308,8 +308,8 @@ def count_columns(source: "DataFrame", config: Config) -> "tuple[list[Column], M
         kind = kind_of(source.schema[name].dataType, qi=name) if named else "text"
         forms = {each: same_text(each, kind) for each in named}
         code_of = dict(zip(dict.fromkeys(forms.values()), codes, strict=False))
-        known = {each: code_of[form] for each, form in forms.items() if form in code_of}
-        models[name] = models_of(spec, config.privacy, known)
+        named_codes = {each: code_of[form] for each, form in forms.items() if form in code_of}
+        models[name] = models_of(spec, config.privacy, named_codes)
     return columns, models
 
 
