@@ -41,7 +41,7 @@ _MOST_SIGNATURES: dict[Effort, int] = {"fast": 0, "normal": 100_000, "high": 2_0
 # Shares of that work: solving neighbourhoods again finds what swaps do not, and is dear; swaps are the finer tool.
 _POLISH, _SWAP = 0.7, 0.25
 # Where there is a guard, a step takes two or three times as long, and swaps win more for their time.
-_GUARDED_POLISH, _GUARDED_SWAP = 0.23, 0.4
+_GUARDED_POLISH, _GUARDED_SWAP = 0.35, 0.6
 # Polishing looks at every class for each neighbourhood, stealing and pouring at all groups and boxes: with so many of
 # them swaps reach the same loss sooner, and most of it was won by moves before.
 _GUARDED_SWAP_ALONE = 0.2
