@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 from kanon_spark.errors import DataError
 
@@ -52,7 +53,8 @@ _UNREADABLE = (
 def is_unreadable(error: Exception, path: str) -> bool:
     """Whether Spark failed because files at a path are damaged, or of another form than they should be."""
     text = str(error)
-    return path in text and any(mark in text for mark in _UNREADABLE)
+    named = path in text or quote(path) in text  # Spark writes places as URIs
+    return named and any(mark in text for mark in _UNREADABLE)
 
 
 # Conditions under which an expression fails on a value; Spark's message quotes the value.

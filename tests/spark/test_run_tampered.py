@@ -134,6 +134,7 @@ def test_other_columns_are_caught(world: World, way: str, what: str) -> None:
 @pytest.mark.parametrize("damage", ["cut off", "one bit flipped", "no file is left"])
 def test_damaged_files_are_caught(world: World, damage: str) -> None:
     path = written_anew(world, world.spark.read.parquet(str(world.sink)), damage)
+    path = path.rename(path.with_name(f"{damage}, ünder a name with blanks"))
     (file,) = path.glob("*.parquet")
     held = file.read_bytes()
     if damage == "no file is left":
