@@ -62,20 +62,19 @@ def rejudge(
     and the verifier ends the run.
     """
     first = entries
-    left = _left_open(entries) if over_blocks and solver.demands is not None and solver.method.leftover == "join" else 0
+    left = _lost(entries) if over_blocks and solver.demands is not None and solver.method.leftover == "join" else 0
     if left > solver.suppressible:
         path = folder("opened")
         _each_alone(solver, entries, bins=-(-left // block_size)).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
         judges = [demands_judge(solver), *judges]
-    if solver.judged is not None and solver.judged.overlapping:
-        entries = try_partners(
-            solver, entries, lambda found: _all_failing(found, judges), block_size=block_size, folder=folder
+    failing = _all_failing(entries, judges)
+    if len(failing) and solver.judged is not None and solver.judged.overlapping:
+        entries, failing = try_partners(
+            solver, entries, failing, lambda found: _all_failing(found, judges), block_size=block_size, folder=folder
         )
-    failing = np.zeros(0, np.int64)
     affordable: tuple[int, DataFrame, NDArray[np.int64]] | None = None
     for number in range(MOST_ROUNDS):
-        failing = _all_failing(entries, judges)
         if not len(failing):
             break
         lost = _lost(entries, failing)
@@ -89,7 +88,6 @@ def rejudge(
         path = folder(f"united_{number}")
         unite(solver, entries, united, number, block_size).write.mode("overwrite").parquet(path)
         entries = ctx.spark.read.schema(solver.schema).parquet(path)
-    else:
         failing = _all_failing(entries, judges)
     if affordable is not None and _lost(entries, failing) > solver.suppressible:
         _, entries, gone = affordable
@@ -103,25 +101,17 @@ def rejudge(
     return ctx.spark.read.schema(solver.schema).parquet(path), len(failing)
 
 
-def _lost(entries: "DataFrame", failing: NDArray[np.int64]) -> int:
+def _lost(entries: "DataFrame", failing: NDArray[np.int64] | None = None) -> int:
     """Rows that have no class, or one of those that fail."""
     from pyspark.sql import functions as F
 
-    rows = entries.groupBy("class_id").agg(F.sum("rows").alias("rows"))
-    if len(failing):
+    lost = F.col("class_id") < 0
+    rows = entries.select("class_id", "rows")
+    if failing is not None and len(failing):
         names = entries.sparkSession.createDataFrame(pd.DataFrame({"failing": failing}), "failing long")
         rows = rows.join(F.broadcast(names), F.col("class_id") == F.col("failing"), "left")
-        rows = rows.where(F.col("failing").isNotNull() | (F.col("class_id") < 0))
-    else:
-        rows = rows.where("class_id < 0")
-    return int(rows.agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0])  # one row
-
-
-def _left_open(entries: "DataFrame") -> int:
-    """Rows that have no class."""
-    from pyspark.sql import functions as F
-
-    return int(entries.where("class_id < 0").agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0])  # one row
+        lost |= F.col("failing").isNotNull()
+    return int(rows.where(lost).agg(F.coalesce(F.sum("rows"), F.lit(0))).collect()[0][0])  # one row
 
 
 def _each_alone(solver: Solver, entries: "DataFrame", *, bins: int) -> "DataFrame":

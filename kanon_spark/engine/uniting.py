@@ -89,19 +89,24 @@ def unite(solver: Solver, entries: "DataFrame", united: pd.DataFrame, number: in
 def try_partners(
     solver: Solver,
     entries: "DataFrame",
+    failing: Longs,
     failing_of: "Callable[[DataFrame], Longs]",
     *,
     block_size: int,
     folder: Callable[[str], str],
-) -> "DataFrame":
+) -> "tuple[DataFrame, Longs]":
     """Put failing classes together with the cheapest partner with whom they hold, one after another.
 
     Args:
         solver: Knows the trees.
         entries: The classes' members.
-        failing_of: Who says which classes fail.
+        failing: The classes that fail.
+        failing_of: Who says it of other entries.
         block_size: Signatures of a task.
         folder: Where entries are written.
+
+    Returns:
+        The entries, and the classes that still fail.
     """
 
     def written(pairs: pd.DataFrame, number: int) -> "DataFrame":
@@ -110,20 +115,21 @@ def try_partners(
         return entries.sparkSession.read.schema(solver.schema).parquet(path)
 
     for trial in range(_TRIALS):
-        failing = failing_of(entries)
-        if not len(failing):
-            break
         pairs = partners(solver.forest, _classes_of(solver, entries), failing, rank=trial)
         if not len(pairs):
             break
         tried = written(pairs, 2 * trial)
-        spoilt = _members(entries, tried, failing_of(tried))
+        bad = failing_of(tried)
+        spoilt = _members(entries, tried, bad)
         good = pairs[~pairs["united"].isin(pairs["united"][pairs["class_id"].isin(spoilt)])]
         if len(good) == len(pairs):
-            entries = tried
+            entries, failing = tried, bad
         elif len(good):
             entries = written(good, 2 * trial + 1)
-    return entries
+            failing = failing_of(entries)
+        if not len(failing):
+            break
+    return entries, failing
 
 
 def partners(forest: Forest, classes: Classes, failing: Longs, *, rank: int) -> pd.DataFrame:

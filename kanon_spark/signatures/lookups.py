@@ -192,12 +192,18 @@ def spelling(text: str, data_type: "DataType", kind: Kind) -> str | None:
 def same_text(text: str, kind: Kind) -> str:
     """One spelling for all texts that mean the same value; what means none stays as it is.
 
-    >>> same_text("1", "real") == same_text("1.0", "real"), same_text("TRUE", "boolean"), same_text("07", "text")
-    (True, 'true', '07')
+    >>> [same_text(text, "real") for text in ("1", "1.0", "1E2", "-0.00", "0.50")]
+    ['1', '1', '100', '0', '0.5']
+    >>> same_text("TRUE", "boolean"), same_text("07", "text")
+    ('true', '07')
     """
     if kind in ("integer", "real"):
         number = _decimal(text)
-        return text if number is None else str(number.normalize() + 0)
+        if number is None:
+            return text
+        digits = f"{number:f}"  # all of them: sums would be rounded
+        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+        return "0" if digits == "-0" else digits
     if kind == "boolean":
         return text.strip().lower()
     if kind == "date":
